@@ -26,6 +26,29 @@ absl::Status WriteOutcome(const std::string& run_dir, const Outcome& outcome) {
   return WriteFileAtomically(OutcomePath(run_dir), OutcomeFile(outcome));
 }
 
+// Of a run whose folder was moved or removed, or lies on a disk that is not mounted any more: a next life would begin
+// anew in an empty one. It is not started again by itself.
+Outcome Gone(const std::string& why, const Outcome& last) {
+  return {kExitStorage, "the run directory is lost: " + why + "; before: " + last.cause};
+}
+
+// Writes the outcome of a life into its run directory, if that is still its own. Returns what there is to tell.
+Outcome Written(const RunOptions& options, const RunDirectory& directory, const Outcome& outcome,
+                const Terminal& terminal) {
+  // The files in the run directory may be those of a newer life by now.
+  const absl::StatusOr<bool> replaced = directory.IsReplaced();
+  if (replaced.ok() && *replaced) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};
+  LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
+  if (!replaced.ok()) return Gone(std::string(replaced.status().message()), outcome);
+  const absl::Status written = WriteOutcome(options.run_dir, outcome);
+  if (written.ok()) return outcome;
+  // How the run ended matters more than that a file cannot say so.
+  if (outcome.exit_code == kExitSuccess)
+    return Outcome{kExitStorage, "the run is done, but its outcome is not written: " + std::string(written.message())};
+  terminal(true, "outcome.json is not written: " + std::string(written.message()));
+  return outcome;
+}
+
 // Gathers what a life left, and writes it.
 Outcome EndLife(const Plan& plan, const RunOptions& options, const EndedLife& life, HeldSignals& signals,
                 const Terminal& terminal) {
@@ -39,27 +62,28 @@ Outcome EndLife(const Plan& plan, const RunOptions& options, const EndedLife& li
                        std::to_string(number) + " came");
     if (outcome.interrupted_by == 0) outcome.interrupted_by = number;
   }
-  // The files in the run directory may be those of a newer life by now.
-  const absl::StatusOr<bool> replaced = life.directory.IsReplaced();
-  if (replaced.ok() && *replaced) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};
-  LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
-  absl::Status written = replaced.status();
-  if (written.ok()) written = WriteOutcome(options.run_dir, outcome);
-  if (written.ok()) return outcome;
-  // How the run ended matters more than that a file cannot say so.
-  if (outcome.exit_code == kExitSuccess)
-    return Outcome{kExitStorage, "the run is done, but its outcome is not written: " + std::string(written.message())};
-  terminal(true, "outcome.json is not written: " + std::string(written.message()));
+  return Written(options, life.directory, outcome, terminal);
+}
+
+// Of a life whose ranks could not be started.
+Outcome NotStarted(const RunDirectory& directory, const absl::Status& why) {
+  Outcome outcome = {absl::IsResourceExhausted(why) ? kExitStorage : kExitUsage,
+                     "no rank could be started: " + std::string(why.message())};
+  outcome.run_id = directory.run_id();
   return outcome;
 }
 
-// `ended` is told while the run directory is still held: whoever looks at it then knows whether another life follows.
+// `life`: its number. `ended` is told while the run directory is still held: whoever looks at it then knows whether
+// another life follows.
 absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
-                                RankStarter& starter, HeldSignals& signals, const Terminal& terminal,
+                                RankStarter& starter, HeldSignals& signals, const Terminal& terminal, int& life,
                                 const std::function<void(const Outcome&)>& ended) {
-  const absl::StatusOr<EndedLife> life = LaunchLife(plan, options, timeout, starter, terminal);
-  if (!life.ok()) return life.status();
-  Outcome outcome = EndLife(plan, options, *life, signals, terminal);
+  const absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, options.run_dir, options.trial);
+  if (!directory.ok()) return directory.status();
+  life = directory->life();
+  const absl::StatusOr<EndedLife> lived = LaunchLife(plan, options, *directory, timeout, starter, terminal);
+  Outcome outcome = lived.ok() ? EndLife(plan, options, *lived, signals, terminal)
+                               : Written(options, *directory, NotStarted(*directory, lived.status()), terminal);
   ended(outcome);
   return outcome;
 }
@@ -100,7 +124,11 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
   };
   RestartPolicy policy(plans[0].checkpoint.every_steps > 0 ? plans[0].launch.restarts : 0);
   std::optional<Outcome> last;  // of the life before
+  int life = 0;
   for (;;) {
+    // Only runs that keep checkpoints have a second life.
+    const absl::StatusOr<bool> replaced = last ? IsReplaced(options.run_dir, life) : absl::StatusOr<bool>(false);
+    if (!replaced.ok()) return Gone(std::string(replaced.status().message()), *last);
     const Plan* plan = Fitting(plans, starter.nodes());
     if (plan == nullptr) {
       const std::string few = "no plan is for as few as " + std::to_string(starter.nodes()) + " nodes";
@@ -111,7 +139,7 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
     }
     std::optional<std::chrono::seconds> pause;
     absl::StatusOr<Outcome> outcome =
-        RunLife(*plan, options, *timeout, starter, signals, terminal, [&](const Outcome& ended) {
+        RunLife(*plan, options, *timeout, starter, signals, terminal, life, [&](const Outcome& ended) {
           std::string why;
           pause = policy.Next(ended, NewestStep(options.run_dir), why);
           if (!why.empty()) terminal(true, why);

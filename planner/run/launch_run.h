@@ -16,8 +16,9 @@ namespace planwright {
 // before. Each life is launched (LaunchLife), what it left is gathered (GatherOutcome), and outcome.json is written
 // into RUN. A plan with checkpoints goes on with the run that RUN holds. An interrupted one saves and ends with
 // kExitPreempted. One that fails begins its next life by itself, as often as LaunchPlan::restarts says
-// (restart_policy.h). A run that failed for good is an Outcome. Errors are those of this machine: files, processes, or
-// a RUN that holds a run which cannot be taken up (AlreadyExists; run_directory.h).
+// (restart_policy.h). A run that failed for good is an Outcome, and so is one whose ranks could not be started. Errors
+// are those of a RUN that cannot be written, or that holds a run which cannot be taken up (AlreadyExists;
+// run_directory.h).
 absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptions& options, RankStarter& starter,
                                   const Terminal& terminal);
 

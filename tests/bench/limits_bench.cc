@@ -123,8 +123,8 @@ void AnyBytes(const std::string& folder) {
   }
 }
 
-// The last of 8 ranks fails when the others are up. Once the others end when they are told; once they ignore it, which takes
-// longest.
+// The last of 8 ranks fails when the others are up. Once the others end when they are told; once they ignore it, which
+// takes longest.
 void DyingRanks(const std::string& folder) {
   constexpr int kRanks = 8;
   const std::vector<std::vector<std::string>> others = {{"err=ready"}, {"ignore_end"}};
@@ -145,8 +145,8 @@ void DyingRanks(const std::string& folder) {
     const auto start = std::chrono::steady_clock::now();
     const bool ok = SuperviseCommands(commands, [](int, bool, std::string_view) {}).ok();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::printf("%-30s%16.3f s%11s\n", words.front() == "ignore_end" ? "ignore the signal" : "end at the signal", seconds,
-                Verdict(ok && seconds < kMostSecondsToEnd));
+    std::printf("%-30s%16.3f s%11s\n", words.front() == "ignore_end" ? "ignore the signal" : "end at the signal",
+                seconds, Verdict(ok && seconds < kMostSecondsToEnd));
   }
 }
 

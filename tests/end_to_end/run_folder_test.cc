@@ -52,6 +52,18 @@ TEST_F(RunFolderTest, ARunWhoseCheckpointsAreGoneDoesNotBeginAgain) {
   ExpectCurve(6);
 }
 
+// Moved by somebody who thinks that the run is over, or with a disk that is unmounted.
+TEST_F(RunFolderTest, ARunWhoseFolderIsMovedAwayDoesNotBeginAgain) {
+  const Started launch =
+      BeginPaused(kSteps, {.rank = 1, .list = "step", .step = 4}, {"launch.restarts=3", "checkpoint.every_steps=1"});
+  WaitForPause(1);
+  fs::rename(RunDir(), Away());
+  const Ended ended = GoOn(launch);
+  EXPECT_EQ(ended.status, kExitStorage) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("the run directory is lost: " + RunDir() + "/lives/1 is gone"));
+  EXPECT_FALSE(fs::exists(RunDir())) << "nothing begins anew there";
+}
+
 TEST_F(RunFolderTest, ARunWhoseLivesAreGoneDoesNotBeginAgain) {
   ASSERT_EQ(Run(4).status, 0);
   const std::string metrics = ReadAll(Metrics());

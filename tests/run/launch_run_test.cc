@@ -13,12 +13,14 @@
 #include <sstream>
 #include <thread>
 
+#include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run/launch/local_starter.h"
 #include "planner/run/outcome/outcome_text.h"
 #include "tests/support/bound_cores.h"
+#include "tests/support/eventually.h"
 #include "tests/support/folders.h"
 
 namespace planwright {
@@ -136,6 +138,48 @@ TEST_F(LaunchRunTest, ARequestToEndBetweenTwoLivesIsHonouredAndWritten) {
   EXPECT_EQ(outcome->exit_code, 128 + SIGTERM);
   EXPECT_EQ(nlohmann::json::parse(File("outcome.json"))["exit_code"], 128 + SIGTERM);
   EXPECT_FALSE(std::filesystem::exists(launch_.run_dir + "/lives/2"));
+}
+
+// An executor that was there for the first life.
+TEST_F(LaunchRunTest, ALifeWhoseRanksCannotBeStartedHasAnOutcome) {
+  plan_.checkpoint.every_steps = 5;
+  for (const int life : {1, 2}) {
+    launch_.executor = life == 1 ? InBuild("bin/fake_rank") : folder_ + "/missing";
+    EXPECT_EQ(Launch().exit_code, life == 1 ? 0 : kExitUsage);
+  }
+  const nlohmann::json outcome = nlohmann::json::parse(File("outcome.json"));
+  EXPECT_EQ(outcome["exit_code"], kExitUsage);
+  EXPECT_THAT(outcome["cause"].get<std::string>(),
+              HasSubstr("no rank could be started: cannot run " + folder_ + "/missing: No such file"));
+  EXPECT_EQ(outcome["run_id"], nlohmann::json::parse(File("run.json"))["run_id"]);
+  EXPECT_TRUE(std::filesystem::exists(launch_.run_dir + "/lives/1/outcome.json"));
+}
+
+// Another life would begin anew in an empty folder.
+TEST_F(LaunchRunTest, ARunWhoseFolderIsMovedAwayEndsAndSaysSo) {
+  plan_.checkpoint.every_steps = 5;
+  plan_.launch.restarts = 3;
+  const std::string pid = folder_ + "/pid1", go = folder_ + "/go";
+  for (const bool between_lives : {false, true}) {
+    std::filesystem::remove_all(folder_ + "/moved");
+    const auto move = [&] { std::filesystem::rename(launch_.run_dir, folder_ + "/moved"); };
+    Tell(1, between_lives ? "exit=10" : "pid=" + pid + " await=" + go + " exit=10");
+    std::thread mover([&] {
+      if (between_lives) return;
+      EXPECT_TRUE(testing::Eventually([&] { return std::ifstream(pid).peek() != EOF; }));
+      move();
+      std::ofstream(go) << "go";
+    });
+    const auto outcome = LaunchRun({plan_}, launch_, starter_, [&](bool, std::string_view line) {
+      if (between_lives && line.find("restart 1 of 3") != line.npos) move();
+    });
+    mover.join();
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_EQ(outcome->exit_code, kExitStorage);
+    EXPECT_THAT(outcome->cause,
+                HasSubstr("the run directory is lost: " + launch_.run_dir + "/lives/1 is gone; before: "));
+    EXPECT_FALSE(std::filesystem::exists(launch_.run_dir));
+  }
 }
 
 // Nodes for two ranks, and after the first life for one.

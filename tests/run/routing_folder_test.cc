@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
 #include "planner/run/launch/local_starter.h"
@@ -189,7 +190,9 @@ TEST_F(RoutingFolderTest, NothingIsRecordedOverChoices) {
   }
   // Two runs that start at once: one has claimed the folder after the other's check.
   const absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch_, starter_, [](bool, std::string_view) {});
-  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->exit_code, kExitUsage);
+  EXPECT_THAT(outcome->cause, HasSubstr("another run records into " + choices_));
   EXPECT_EQ(ReadWholeFile(RoutingSummaryPath(choices_), SIZE_MAX).value_or("(missing)"), summary);
 }
 

@@ -111,7 +111,8 @@ void Obey(const std::string& word) {
       if (write(request->tell, &told, sizeof told) != sizeof told) _exit(2);
     }
   }
-  if (name == "on_end") status_on_end = std::stoi(value), signal(planwright::kEndSignal, [](int) { _exit(status_on_end); });
+  if (name == "on_end")
+    status_on_end = std::stoi(value), signal(planwright::kEndSignal, [](int) { _exit(status_on_end); });
   if (name == "await") Eventually([&] { return std::ifstream(value).peek() != EOF; });
   if (name == "await_stop") Eventually([&] { return StateOf(value) == "T"; });
   if (name == "await_end") Eventually([&] { return StateOf(value).empty(); });

@@ -28,7 +28,7 @@ bool IsScript(const std::string& file) {
 }
 
 absl::StatusOr<RankProgram> ProgramOf(const Plan& plan, const RunOptions& options, int life, const World& world) {
-  ABSL_ASSIGN_OR_RETURN(const Variables of_recipe, VariablesOfRecipe(plan.launch));
+  ABSL_ASSIGN_OR_RETURN(const Variables of_recipe, VariablesOfRecipe(plan.launch, options.passed_on));
   RankProgram program = {.run_dir = options.run_dir,
                          .arguments = CommandOfRanks(plan, options, life),
                          .variables = VariablesOf(world),
@@ -107,15 +107,15 @@ std::vector<std::string> CommandOfRanks(const Plan& plan, const RunOptions& opti
   return WithSetup(plan.launch, std::move(command));
 }
 
-absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
-                                     RankStarter& starter, const Terminal& terminal) {
-  absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, options.run_dir, options.trial);
-  if (!directory.ok()) return directory.status();
+absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options, const RunDirectory& directory,
+                                     std::chrono::milliseconds timeout, RankStarter& starter,
+                                     const Terminal& terminal) {
+  OpenLaunchLog(options.run_dir);
+  LogEvent("run " + directory.run_id() + ", life " + std::to_string(directory.life()) +
+           (options.job.empty() ? "" : ", job " + options.job));
   if (absl::Status status = PrepareFolders(options); !status.ok()) return status;
   absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface, starter.key());
   if (!world.ok()) return world.status();
-  OpenLaunchLog(options.run_dir);
-  LogEvent("run " + directory->run_id() + ", life " + std::to_string(directory->life()));
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +
            options.executor);
   absl::StatusOr<SupervisionTimes> times = TimesOf(plan, options, timeout);
@@ -125,12 +125,12 @@ absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options
                            "ends them at once"
                          : "interrupted: ranks end now");
   };
-  ABSL_ASSIGN_OR_RETURN(const RankProgram program, ProgramOf(plan, options, directory->life(), *world));
+  ABSL_ASSIGN_OR_RETURN(const RankProgram program, ProgramOf(plan, options, directory.life(), *world));
   const double begun = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   absl::StatusOr<std::unique_ptr<Processes>> processes = starter.Start(program);
   if (!processes.ok()) return processes.status();
   Supervision supervision = Supervise(**processes, PrintTo(terminal), *times);
-  return EndedLife{*std::move(directory), *std::move(processes), std::move(supervision), begun};
+  return EndedLife{directory, *std::move(processes), std::move(supervision), begun};
 }
 
 }  // namespace planwright

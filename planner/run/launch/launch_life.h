@@ -21,7 +21,7 @@ namespace planwright {
 using Terminal = std::function<void(bool is_error, std::string_view line)>;
 
 struct EndedLife {
-  RunDirectory directory;                // still held
+  const RunDirectory& directory;
   std::unique_ptr<Processes> processes;  // of the ranks; they tell where each one was
   Supervision supervision;
   double begun = 0;  // when its ranks were started, in seconds since 1970
@@ -30,13 +30,13 @@ struct EndedLife {
 // What LaunchLife starts for each rank, `launch.setup` before it included. `life`: its number.
 std::vector<std::string> CommandOfRanks(const Plan& plan, const RunOptions& options, int life);
 
-// Opens the run directory and starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--life N] [--probe DIR] [--device D]
+// Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--life N] [--probe DIR] [--device D]
 // [--try FILE] [--steps N] [--trace STEPS] [--record-routing DIR | --replay-routing DIR]` for each rank, with that
 // rank's environment (rank_environment.h). Supervises the processes, prints their lines, and keeps them in
-// logs/rankNNNN.out. `timeout`: of RunTimeout(). Errors: of RunDirectory::Open, of RankStarter::Start, of the folders
-// of the options, and InvalidArgument if a variable of the environment that changes deadlines has no value that can be
-// used.
-absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
-                                     RankStarter& starter, const Terminal& terminal);
+// logs/rankNNNN.out. `timeout`: of RunTimeout(). `directory` is that of the options. Errors: of RankStarter::Start, of
+// the folders of the options, and InvalidArgument if a variable of the environment that changes deadlines has no value
+// that can be used.
+absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options, const RunDirectory& directory,
+                                     std::chrono::milliseconds timeout, RankStarter& starter, const Terminal& terminal);
 
 }  // namespace planwright

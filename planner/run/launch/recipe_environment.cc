@@ -55,13 +55,15 @@ std::vector<std::string> LibraryVariablesLeftBehind(const LaunchPlan& launch) {
   return names;
 }
 
-absl::StatusOr<Variables> VariablesOfRecipe(const LaunchPlan& launch) {
+absl::StatusOr<Variables> VariablesOfRecipe(const LaunchPlan& launch, const Variables& passed_on) {
   Variables variables;
   std::vector<std::string> missing;
   for (const std::string& entry : launch.env) {
     const std::string name(VariableOf(entry));
     if (!IsPassedOn(entry)) {
       variables[name] = entry.substr(name.size() + 1);
+    } else if (const auto known = passed_on.find(name); known != passed_on.end()) {
+      variables[name] = known->second;
     } else if (const char* value = std::getenv(name.c_str())) {
       variables[name] = value;
     } else {

@@ -19,9 +19,9 @@ Variables VariablesOfShell();
 // and those that the recipe names.
 std::vector<std::string> LibraryVariablesLeftBehind(const LaunchPlan& launch);
 
-// The variables of launch.env with their values; those that are passed on have the value of this process.
-// InvalidArgument, with all names, if this process lacks some of them.
-absl::StatusOr<Variables> VariablesOfRecipe(const LaunchPlan& launch);
+// The variables of launch.env with their values; those that are passed on have that of `passed_on`, else of this
+// process. InvalidArgument, with all names, if this process lacks some of them.
+absl::StatusOr<Variables> VariablesOfRecipe(const LaunchPlan& launch, const Variables& passed_on = {});
 
 // The command of a rank: itself, or, where there is launch.setup, a bash that runs these lines and then becomes it.
 // Lines see /etc/profile's functions, as those of a login shell do. The first that fails ends the rank, with its status

@@ -19,6 +19,7 @@
 #include "planner/state/checkpoint/own_paths.h"
 #include "planner/state/checkpoint/run_id.h"
 #include "planner/state/checkpoint/run_lives.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 namespace {
@@ -138,6 +139,8 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::str
   absl::StatusOr<std::string> run_id = TakeRunId(path);
   if (!run_id.ok()) return run_id.status();
   directory.run_id_ = *std::move(run_id);
+  // How a job ended before a life began is of no interest any more.
+  std::filesystem::remove(OutcomePath(path + "/job"), error);
   for (const char* inner : {"/logs", "/recorder"}) {
     if (absl::Status status = MakeDirectories(path + inner); !status.ok()) return status;
   }

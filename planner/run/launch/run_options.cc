@@ -27,7 +27,7 @@ absl::Status CheckRun(const Plan& plan, const RunOptions& options) {
     return absl::NotFoundError("there is no executor program at " + options.executor +
                                " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name another with --executor)");
   }
-  if (absl::Status there = VariablesOfRecipe(plan.launch).status(); !there.ok()) return there;
+  if (absl::Status there = VariablesOfRecipe(plan.launch, options.passed_on).status(); !there.ok()) return there;
   if (absl::Status free = CheckFreeForRun(options.run_dir); !free.ok()) return free;
   if (!options.probe_dir.empty()) {
     if (absl::Status free = CheckFreeForProbe(options.probe_dir); !free.ok()) return free;

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "planner/plan/plan.h"
+#include "planner/run/launch/rank_program.h"
 #include "planner/wire/records/trace.h"
 
 namespace planwright {
@@ -28,8 +29,12 @@ struct RunOptions {
   // is kept. `run_dir` has been prepared for it (planner/run/trial/trial_folder.h).
   bool trial = false;
   double allocated = 0;  // of a trial: when its nodes were there, in seconds since 1970; 0: when its ranks are started
+  std::string job = {};  // of Slurm, "4711", whose head launches; empty: none
   // Of a job: seconds from the signal that ends all of it (SIGTERM) to SIGKILL. 0: nobody knows.
   double until_killed = 0;
+  // Values of variables that launch.env passes on, where the shell that launched is not the parent of this process (of
+  // a job): they are for ranks alone.
+  Variables passed_on = {};
   std::string rounds;  // file of communications that ranks time after their steps (communication_rounds.h); empty: none
 };
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/plan/plan.h"
+#include "planner/run/launch/rank_program.h"
 #include "planner/run/launch/rank_starter.h"
 #include "planner/wire/records/outcome.h"
 
@@ -31,6 +32,7 @@ struct MeasureOptions {
   std::function<void(const std::string& line)> progress;
   // Told before each part that is measured now: how many were, and how many will be. May be empty.
   std::function<void(int64_t done, int64_t all)> begins;
+  Variables passed_on = {};        // RunOptions::passed_on
   RankStarter* starter = nullptr;  // through agents on nodes; null: all ranks run on this machine
 };
 

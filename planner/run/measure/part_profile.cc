@@ -210,6 +210,7 @@ absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureO
   RunOptions run;
   run.executor = options.executor;
   run.device = options.device;
+  run.passed_on = options.passed_on;
   run.run_dir = path + ".run";
   run.steps = LastTraced(part.plan);
   run.profile = StepRange{std::min(kFirstTraced, *run.steps), *run.steps};

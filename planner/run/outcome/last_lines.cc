@@ -50,8 +50,10 @@ std::vector<std::string> LinesOf(const std::string& bytes) {
   return lines;
 }
 
+}  // namespace
+
 // A log that has just begun a new file has most of its last lines in the one before.
-std::vector<std::string> LastOf(const std::string& path) {
+std::vector<std::string> LastLinesOfFile(const std::string& path) {
   std::vector<std::string> lines = LinesOf(TailOf(path));
   if (lines.size() < kLines) {
     std::vector<std::string> before = LinesOf(TailOf(path + ".1"));
@@ -62,12 +64,10 @@ std::vector<std::string> LastOf(const std::string& path) {
   return lines;
 }
 
-}  // namespace
-
 std::vector<LastLines> LastLinesOf(const std::string& run_dir, int rank) {
   LastLines log{"logs/" + RankLogName(rank)}, output{"logs/" + RankOutputName(rank)};
-  log.lines = LastOf(run_dir + "/" + log.file);
-  output.lines = LastOf(run_dir + "/" + output.file);
+  log.lines = LastLinesOfFile(run_dir + "/" + log.file);
+  output.lines = LastLinesOfFile(run_dir + "/" + output.file);
   // A rank that ends by itself logs its message and prints it.
   std::erase_if(output.lines, [&](const std::string& line) {
     return std::any_of(log.lines.begin(), log.lines.end(),

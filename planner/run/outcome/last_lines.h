@@ -12,4 +12,7 @@ namespace planwright {
 // log as well. A file that is missing, empty or no plain file is left out.
 std::vector<LastLines> LastLinesOf(const std::string& run_dir, int rank);
 
+// The last ten lines of a plain file, which may begin in FILE.1.
+std::vector<std::string> LastLinesOfFile(const std::string& path);
+
 }  // namespace planwright

@@ -290,7 +290,8 @@ TEST_F(SuperviseTest, WhatEndsAllProcessesOfAJobIsARequestToSave) {
 // A rank that saves for ever, in a job that is being ended.
 class SavesForEver : public Processes {
  public:
-  explicit SavesForEver(bool job_ends) { events_.push_back({.kind = ProcessEvent::Kind::kInterrupt, .signal = SIGTERM});
+  explicit SavesForEver(bool job_ends) {
+    events_.push_back({.kind = ProcessEvent::Kind::kInterrupt, .signal = SIGTERM});
     if (job_ends) events_.push_back({.kind = ProcessEvent::Kind::kEndComes});
   }
   int count() const override { return 1; }
@@ -311,9 +312,8 @@ TEST_F(SuperviseTest, AJobThatIsEndedTellsItBeforeItIsKilled) {
   for (const bool job_ends : {true, false}) {
     SavesForEver processes(job_ends);
     const auto time = [&](bool short_one) { return short_one ? 1ms : std::chrono::milliseconds(kPatience); };
-    const Supervision result = Supervise(
-        processes, [](int, bool, std::string_view) {},
-        {.grace = kPatience, .save = time(!job_ends), .until_killed = time(job_ends)});
+    const Supervision result = Supervise(processes, [](int, bool, std::string_view) {},
+                                         {.grace = kPatience, .save = time(!job_ends), .until_killed = time(job_ends)});
     EXPECT_EQ(result.out_of_time, job_ends);
     ASSERT_EQ(result.ends.size(), 1U);
     EXPECT_EQ(result.ends[0].signal, kEndSignal);

@@ -188,10 +188,10 @@ TEST(Outcome, OfAnInterruptDependsOnWhetherACheckpointWasWritten) {
             128 + SIGTERM);
   EXPECT_EQ(CauseOf(FourRanks(), {.ends = {{0, kExitPreempted}}, .interrupted_by = SIGTERM}, NoRecorder).exit_code,
             kExitPreempted);
-  EXPECT_EQ(CauseOf(FourRanks(),
-                    {.ends = {{0, 0, SIGINT, true}}, .interrupted_by = SIGTERM, .out_of_time = true}, NoRecorder)
-                .cause,
-            "interrupted by SIGTERM, and not all ranks had saved when the job was about to be killed");
+  EXPECT_EQ(
+      CauseOf(FourRanks(), {.ends = {{0, 0, SIGINT, true}}, .interrupted_by = SIGTERM, .out_of_time = true}, NoRecorder)
+          .cause,
+      "interrupted by SIGTERM, and not all ranks had saved when the job was about to be killed");
   const auto saved_after = [](int signal) {
     return CauseOf(FourRanks(), {.ends = {{0, kExitPreempted}}, .interrupted_by = signal}, NoRecorder).cause;
   };
