@@ -1,5 +1,7 @@
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
+#include <string>
 
 #include "nlohmann/json.hpp"
 #include "planner/base/files/exit_status.h"
@@ -27,6 +29,11 @@ int Serve(const AgentLine& line) {
     const absl::StatusOr<int64_t> node = kNodes("--node", number);
     if (!node.ok()) return UsageError(node.status());
     options.node = static_cast<int>(*node);
+  }
+  // The head of a job writes this name, and has its agents started.
+  if (const char* job = std::getenv("SLURM_JOB_ID"); job != nullptr) {
+    const std::string name = std::filesystem::path(options.file).filename().string();
+    options.file_is_written = name == std::string("head-") + job + ".json";
   }
   options.waits = [](const std::string& why) { std::cerr << "waiting for a head: " << Printable(why) << std::endl; };
   const absl::Status served = RunAgent(options);

@@ -25,7 +25,16 @@ absl::StatusOr<std::unique_ptr<Fleet>> OpenFleet(const Plan& plan, const std::st
   ABSL_ASSIGN_OR_RETURN(const std::chrono::milliseconds timeout, RunTimeout());
   const std::string file = folder + "/job/head.json";
   ABSL_RETURN_IF_ERROR(MakeDirectories(folder + "/job"));
-  ABSL_ASSIGN_OR_RETURN(std::unique_ptr<Fleet> fleet, Fleet::Open({.address = address, .file = file}));
+  const auto leave_nothing = [&folder] {
+    std::error_code error;  // a folder that is not empty stays
+    for (const std::string& made : {folder + "/job", folder}) std::filesystem::remove(made, error);
+  };
+  absl::StatusOr<std::unique_ptr<Fleet>> opened = Fleet::Open({.address = address, .file = file});
+  if (!opened.ok()) {
+    leave_nothing();
+    return opened.status();
+  }
+  std::unique_ptr<Fleet> fleet = *std::move(opened);
   const int nodes = NodesOfPlan(plan);
   terminal(true, "waiting for " + std::to_string(nodes) + (nodes == 1 ? " agent" : " agents") +
                      "; on each node run: " + OwnProgram() + " agent " + file);
@@ -34,6 +43,9 @@ absl::StatusOr<std::unique_ptr<Fleet>> OpenFleet(const Plan& plan, const std::st
       nodes, timeout, [] { return std::string(); }, interrupted);
   if (interrupted != 0) gone = Outcome{128 + interrupted, std::string(came.message())};
   if (interrupted == 0 && !came.ok()) gone = Outcome{kExitPeerLost, std::string(came.message())};
+  if (!gone) return fleet;
+  fleet.reset();
+  leave_nothing();
   return fleet;
 }
 

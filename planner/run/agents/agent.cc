@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -221,13 +223,21 @@ absl::Status RunAgent(const AgentOptions& options) {
   if (!timeout.ok()) return timeout.status();
   // The file may not be there yet, or still be that of the head before: a file system of several nodes shows changes
   // late.
-  const auto until = Clock::now() + *timeout;
+  const auto begin = Clock::now(), until = begin + *timeout;
   std::string told;
   for (;;) {
     Agent agent(options);
     const absl::Status joined = agent.Join();
     if (joined.ok()) return agent.Serve();
     if (Clock::now() >= until || absl::IsFailedPrecondition(joined)) return joined;
+    const std::filesystem::path folder = std::filesystem::path(options.file).parent_path();
+    std::error_code error;
+    if (options.file_is_written && Clock::now() >= begin + kSharedFolderPatience &&
+        !std::filesystem::exists(folder, error)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          OwnHost(), " does not see ", folder.string(),
+          ", where the head has written: the run directory must be on a file system that all nodes share"));
+    }
     if (options.waits && joined.message() != told) options.waits(told = std::string(joined.message()));
     std::this_thread::sleep_for(kRetry);
   }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -121,11 +122,16 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(FleetOptions options) {
     return absl::UnavailableError(absl::StrCat("cannot listen at ", host, ": ", server.status().message()));
   fleet->server_ = *std::move(server);
   // Another head of the same run would take its agents away.
-  const std::string lock = fleet->options_.file + ".lock";
-  fleet->lock_ = Descriptor(OpenToWrite(AT_FDCWD, lock, O_CREAT | O_RDWR, 0600));
-  if (fleet->lock_.get() < 0) return WriteFailed("cannot write " + lock, errno);
-  if (flock(fleet->lock_.get(), LOCK_EX | LOCK_NB) != 0)
-    return absl::AlreadyExistsError(fleet->options_.file + " is in use: another launch waits for agents or runs there");
+  const std::string lock = fleet->LockPath();
+  for (struct stat about{}; about.st_nlink == 0;) {  // 0 also of a lock that another head removes as it ends
+    fleet->lock_ = Descriptor(OpenToWrite(AT_FDCWD, lock, O_CREAT | O_RDWR, 0600));
+    if (fleet->lock_.get() < 0) return WriteFailed("cannot write " + lock, errno);
+    if (flock(fleet->lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+      return absl::AlreadyExistsError(fleet->options_.file +
+                                      " is in use: another launch waits for agents or runs there");
+    }
+    if (fstat(fleet->lock_.get(), &about) != 0) return WriteFailed("cannot read " + lock, errno);
+  }
   const Json found = {{"address", host}, {"port", fleet->server_->port()}, {"secret", fleet->secret_}};
   if (absl::Status written = WriteFileAtomically(fleet->options_.file, JsonText(found, 1) + "\n", 0600); !written.ok())
     return written;
@@ -135,7 +141,9 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(FleetOptions options) {
 
 Fleet::~Fleet() {
   for (const Agent* agent : Joined()) Send(*agent, {{"kind", "end"}});
-  if (wrote_) unlink(options_.file.c_str());
+  if (!wrote_) return;
+  unlink(options_.file.c_str());
+  unlink(LockPath().c_str());  // while it is held
 }
 
 std::vector<Fleet::Agent*> Fleet::Joined() {

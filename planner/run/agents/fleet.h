@@ -72,6 +72,8 @@ class Fleet : public RankStarter, private ProvenServer::User {
   std::vector<nlohmann::json> TakeMessagesOf(Agent& agent);
   std::vector<Agent*> Joined();  // that are not lost, by node
 
+  std::string LockPath() const { return options_.file + ".lock"; }
+
   const FleetOptions options_;
   std::string secret_;
   Descriptor lock_;

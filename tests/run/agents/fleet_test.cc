@@ -394,6 +394,13 @@ TEST_F(FleetTest, AHeadDoesNotTakeTheAgentsOfAnother) {
   Come(1);
 }
 
+// As where the run directory is on a disk of the first node.
+TEST_F(FleetTest, ANodeThatDoesNotShareTheFolderSaysSo) {
+  const absl::Status joined = RunAgent({.file = folder_ + "/elsewhere/head.json", .file_is_written = true});
+  EXPECT_EQ(joined.code(), absl::StatusCode::kFailedPrecondition) << joined;
+  EXPECT_THAT(std::string(joined.message()), HasSubstr("does not see " + folder_ + "/elsewhere, where the head"));
+}
+
 TEST_F(FleetTest, ASecondAgentOfANodeIsTold) {
   StartAgent(0);
   Come(1);
@@ -424,7 +431,8 @@ TEST_F(FleetTest, ASignalToHeadAndAgentInterruptsTheRunOnce) {
   for (const ProcessEnd& end : result.ends) EXPECT_EQ(end.exit_status, 75) << end.child << " signal " << end.signal;
 }
 
-// SIGTERM for an agent is that of the whole job, which is killed soon: ranks that have not saved until then are told of.
+// SIGTERM for an agent is that of the whole job, which is killed soon: ranks that have not saved until then are told
+// of.
 TEST_F(FleetTest, ARunThatCannotSaveInTimeEndsBeforeItsJobIsKilled) {
   const int agent = StartAgent(0);
   Come(1);
