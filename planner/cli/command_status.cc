@@ -11,6 +11,7 @@
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
+#include "planner/run/slurm/submitted_job.h"
 #include "planner/views/report/report_text.h"
 #include "planner/views/report/run_stream.h"
 #include "planner/views/show/show.h"
@@ -39,15 +40,34 @@ int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
   return ExitStatusOf(report);
 }
 
-// Prints the status of a run that waits for Slurm to start its job.
-void PrintSubmitted(const std::string& run_dir, const std::string& why, bool as_json, bool again) {
+// Prints the status of a run that has not begun, by what Slurm says of its job. `said`: what it said before.
+void PrintSubmitted(const std::string& run_dir, const std::string& why, const SubmittedJob& job, bool as_json,
+                    std::string& said) {
   using Json = nlohmann::ordered_json;
+  const bool over = job.is == SubmittedJob::Is::kOver;
   if (as_json) {
-    const Json json = {{"state", "submitted"}, {"run_dir", run_dir}, {"note", why}};
+    Json json = {
+        {"state", over ? "not begun" : "submitted"}, {"run_dir", run_dir}, {"note", why}, {"job", JobJson(job)}};
+    if (over) json["exit_status"] = ExitStatusOf(job);
+    if (job.log) json["last_lines"] = {{"file", job.log->file}, {"lines", job.log->lines}};
     std::cout << JsonText(json, 2) << std::endl;
-  } else if (!again) {
-    std::cout << Printable(why) << std::endl;
+    return;
   }
+  std::string text = Printable(why);
+  if (!job.id.empty() && job.is != SubmittedJob::Is::kUnknown) {
+    text += Printable(": job " + job.id + " is " + JobStateText(job));
+  } else {
+    text +=
+        Printable(": Slurm does not say here what became of its job; `squeue --me` shows those that wait or run, and " +
+                  run_dir + "/job has its output");
+  }
+  if (job.outcome) text += "\n" + Printable(job.outcome->cause);
+  if (job.log) {
+    text += "\nlast lines of " + Printable(run_dir + "/" + job.log->file) + ":";
+    for (const std::string& line : job.log->lines) text += "\n  " + line;
+  }
+  if (text != said) std::cout << text << std::endl;
+  said = text;
 }
 
 struct StatusOptions : CommandOptions {
@@ -72,11 +92,14 @@ int Status(const StatusOptions& options) {
   if (options.words.size() != 1)
     return UsageError("`plan status` needs one run directory; found " + std::to_string(options.words.size()));
   if (options.follow && options.json) return Stream(options.words[0]);
+  std::string said;  // of a run that has not begun
   for (bool again = false;; again = true) {
     const absl::StatusOr<RunReport> report =
-        GatherRun(options.words[0], {.metrics_bytes = kMetricsBytes, .ranks = true});
+        GatherRun(options.words[0], {.metrics_bytes = kMetricsBytes, .ranks = true, .job = true});
     if (absl::IsFailedPrecondition(report.status())) {
-      PrintSubmitted(options.words[0], std::string(report.status().message()), options.json, again);
+      const SubmittedJob job = AskOfJob(options.words[0]);
+      PrintSubmitted(options.words[0], std::string(report.status().message()), job, options.json, said);
+      if (job.is == SubmittedJob::Is::kOver) return ExitStatusOf(job);
       if (!options.follow || !std::cout) return kExitSuccess;
       std::this_thread::sleep_for(kPause);
       continue;
@@ -102,7 +125,8 @@ CliCommand StatusCommand() {
       JsonOption("print the same as JSON; with --follow, a stream of events"),
   };
   command.details =
-      "RUN is a run directory. Only its files are read, so this works on any node that sees them.\n"
+      "RUN is a run directory. Its files are read, so this works on any node that sees them. Of a run that was\n"
+      "submitted to Slurm and does not go on, Slurm is asked what became of its job.\n"
       "Exit status: 0 if the run goes on or is done, else that of the run; 10 if it ended without a word, as its\n"
       "launch was killed or its machine died; 2 if RUN is no run directory.\n";
   command.see_also = {"report", "launch"}, command.pages = {"docs/failures.md"};

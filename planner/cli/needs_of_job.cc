@@ -1,6 +1,10 @@
 #include "planner/cli/needs_of_job.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,6 +19,7 @@
 #include "planner/data/samples/shard_list.h"
 #include "planner/plan/data_files.h"
 #include "planner/run/launch/rank_environment.h"
+#include "planner/run/launch/recipe_environment.h"
 #include "planner/run/slurm/program_libraries.h"
 #include "planner/state/weights/parts.h"
 
@@ -30,6 +35,15 @@ bool IsOnThisMachine(const std::string& path) {
 
 std::string FolderOf(const std::string& path) { return fs::path(path).parent_path().string(); }
 
+// Why nothing can be written into a folder, or into the one that it would be made in; empty: it can.
+std::string WhyNotWritten(fs::path folder) {
+  std::error_code error;
+  while (!fs::exists(fs::symlink_status(folder, error)) && folder.has_relative_path()) folder = folder.parent_path();
+  if (!fs::is_directory(folder, error)) return folder.string() + " is no folder";
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return "";
+  return absl::StrCat(folder.string(), ": ", std::strerror(errno));
+}
+
 class Needs {
  public:
   void Add(const std::string& what, const std::string& path, bool writes = false) {
@@ -37,9 +51,13 @@ class Needs {
     files_.push_back({.what = what, .path = path, .writes = writes, .here = IsOnThisMachine(path)});
   }
 
-  // What the launcher makes before it submits.
+  // What the launcher makes before it submits. `writes`: it, or the job, also writes to one that is there.
   void AddMade(const std::string& what, const std::string& path, bool writes = true) {
-    if (paths_.insert(path).second) files_.push_back({.what = what, .path = path, .writes = writes, .here = true});
+    if (!paths_.insert(path).second) return;
+    const bool made = !IsOnThisMachine(path);
+    const std::string problem = writes || made ? WhyNotWritten(path) : "";
+    if (!problem.empty()) problems_.push_back(absl::StrCat(what, " ", path, " cannot be written: ", problem));
+    files_.push_back({.what = what, .path = path, .writes = writes, .made = made, .here = problem.empty()});
   }
 
   // A file or a folder with files, and where links of it lead that leave its folder.
@@ -60,6 +78,7 @@ class Needs {
   }
 
   std::vector<NeededFile> files() && { return std::move(files_); }
+  const std::vector<std::string>& problems() const { return problems_; }
 
  private:
   void AddLink(const std::string& what, const std::string& path, const std::string& folder) {
@@ -72,6 +91,7 @@ class Needs {
 
   std::set<std::string> paths_;
   std::vector<NeededFile> files_;
+  std::vector<std::string> problems_;
 };
 
 void AddData(const DataPlan& data, const std::string& what, Needs& needs) {
@@ -105,9 +125,16 @@ void AddPlan(const Plan& plan, Needs& needs) {
   for (const PartSource& source : *sources) needs.AddWithLinks("weights", AbsolutePath(source.path));
 }
 
+// Of its ranks, but for what Slurm and the nodes give them.
 std::vector<std::string> EnvironmentOf(const JobFiles& job) {
+  Variables variables = job.environment;
+  for (const Plan& plan : job.plans) {
+    const absl::StatusOr<Variables> of_recipe = VariablesOfRecipe(plan.launch, job.options.passed_on);
+    if (!of_recipe.ok()) continue;  // then the job is refused
+    for (const auto& [name, value] : *of_recipe) variables.insert_or_assign(name, value);
+  }
   std::vector<std::string> environment;
-  for (const auto& [name, value] : job.environment) environment.push_back(absl::StrCat(name, "=", value));
+  for (const auto& [name, value] : variables) environment.push_back(absl::StrCat(name, "=", value));
   return environment;
 }
 
@@ -141,6 +168,7 @@ JobNeeds NeedsOf(const JobFiles& job) {
   if (!job.options.probe_dir.empty()) needs.AddMade("the probe", job.options.probe_dir);
   if (job.measure) needs.AddMade("the folder of the profile", FolderOf(job.measure->output));
   for (const Plan& plan : job.plans) AddPlan(plan, needs);
+  found.problems = needs.problems();
   found.files = std::move(needs).files();
   found.ports = FreePorts();
   return found;

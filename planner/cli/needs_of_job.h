@@ -14,6 +14,7 @@ namespace planwright {
 
 struct JobNeeds {
   std::vector<NeededFile> files;
+  std::vector<std::string> problems;   // what the launch cannot make or write
   std::vector<std::string> of_system;  // libraries of the executor that the system of a node, or an image, must have
   std::vector<std::string> not_found;  // libraries of the executor that the loader does not find on this machine
   // The first and the last TCP port of which the kernel of this machine gives free ones; 0: it does not say. Head,

@@ -22,13 +22,18 @@ constexpr char kOfThisShell[] = "(of this shell)";
 
 // The job without values that may be secrets.
 JobFiles WithoutSecrets(JobFiles job) {
-  for (const Plan& plan : job.plans) {
-    for (const std::string& entry : plan.launch.env) {
-      const auto found = job.environment.find(VariableOf(entry));
-      if (IsPassedOn(entry) && found != job.environment.end()) found->second = kOfThisShell;
-    }
-  }
+  for (auto& [name, value] : job.options.passed_on) value = kOfThisShell;
   return job;
+}
+
+// The variables of launch.env, as NAME and what stands for its value.
+std::map<std::string, std::string> RankVariables(const LaunchPlan& launch) {
+  std::map<std::string, std::string> variables;
+  for (const std::string& entry : launch.env) {
+    const std::string name(VariableOf(entry));
+    variables.emplace(name, IsPassedOn(entry) ? kOfThisShell : entry.substr(name.size() + 1));
+  }
+  return variables;
 }
 
 // Lines of a shell stay lines.
@@ -64,7 +69,7 @@ std::string FilesText(const JobFiles& job, const ShownJob& shown, size_t width) 
   Table table(container ? std::vector<std::string>{"what", "here", "in the container", "path"}
                         : std::vector<std::string>{"what", "here", "path"});
   for (const NeededFile& file : shown.needs.files) {
-    std::vector<std::string> row = {file.what, file.here ? "yes" : "no"};
+    std::vector<std::string> row = {file.what, !file.here ? "no" : file.made ? "will be made" : "yes"};
     if (container) row.push_back(file.seen.empty() ? "NOT THERE" : file.seen);
     row.push_back(file.path);
     table.Add(row);
@@ -84,7 +89,9 @@ std::string JobText(const JobFiles& job, const ShownJob& shown, size_t width) {
   absl::StrAppend(&text, "\n# on the first node, as the script says: an agent for each node\n", CommandText(shown.srun),
                   "\n");
   const Plan& largest = LargestPlan(job.plans);
-  absl::StrAppend(&text, "\n# by the agent, for each rank (", RanksOfNodes(largest), ")\n",
+  const std::string with = absl::StrJoin(RankVariables(largest.launch), " ", absl::PairFormatter("="));
+  absl::StrAppend(&text, "\n# by the agent, for each rank (", RanksOfNodes(largest), ")",
+                  with.empty() ? "" : absl::StrCat(", with ", with), "\n",
                   CommandText(CommandOfRanks(largest, job.options, 1)), "\n");
   absl::StrAppend(&text, "\n# files that they need, and whether this machine has them\n", FilesText(job, shown, width));
   if (!shown.needs.of_system.empty()) {
@@ -116,7 +123,8 @@ nlohmann::ordered_json JobJson(const JobFiles& job, const ShownJob& shown) {
   using Json = nlohmann::ordered_json;
   Json files = Json::array();
   for (const NeededFile& file : shown.needs.files) {
-    Json one = {{"what", file.what}, {"path", file.path}, {"here", file.here}, {"writes", file.writes}};
+    Json one = {
+        {"what", file.what}, {"path", file.path}, {"here", file.here}, {"made", file.made}, {"writes", file.writes}};
     if (!job.plans[0].launch.container.empty()) one["seen"] = file.seen.empty() ? Json() : Json(file.seen);
     files.push_back(std::move(one));
   }
@@ -125,6 +133,7 @@ nlohmann::ordered_json JobJson(const JobFiles& job, const ShownJob& shown) {
                {"sbatch", {"sbatch", "--parsable", JobScriptPath(job.options.run_dir)}},
                {"srun", shown.srun},
                {"rank", CommandOfRanks(LargestPlan(job.plans), job.options, 1)},
+               {"rank_variables", RankVariables(LargestPlan(job.plans).launch)},
                {"files", files},
                {"libraries_of_system", shown.needs.of_system},
                {"libraries_not_found", shown.needs.not_found},

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -11,11 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
-#include "planner/base/text/near_name.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
@@ -26,11 +23,15 @@
 #include "planner/cli/show_job.h"
 #include "planner/cli/temporary_folder.h"
 #include "planner/cli/terminal.h"
+#include "planner/plan/launch_environment.h"
 #include "planner/run/launch/check_machine.h"
 #include "planner/run/launch/recipe_environment.h"
+#include "planner/run/slurm/cluster_limits.h"
 #include "planner/run/slurm/job_script.h"
 #include "planner/run/slurm/slurm_commands.h"
+#include "planner/run/slurm/submitted_job.h"
 #include "planner/views/show/show.h"
+#include "planner/wire/rendezvous/interface_address.h"
 
 namespace planwright {
 
@@ -52,32 +53,48 @@ absl::Status PrepareJob(JobFiles& job) {
   for (Plan& plan : job.plans) {
     MakePathsAbsolute(plan);
     ABSL_ASSIGN_OR_RETURN(const Variables of_recipe, VariablesOfRecipe(plan.launch));
-    for (const auto& [name, value] : of_recipe) job.environment.insert_or_assign(name, value);
+    for (const std::string& entry : plan.launch.env) {
+      if (IsPassedOn(entry)) job.options.passed_on.insert_or_assign(entry, of_recipe.at(entry));
+    }
   }
   if (!LargestPlan(job.plans).launch.container.empty()) job.folder = job.options.run_dir;
   return absl::OkStatus();
 }
 
 // Why the job would not be submitted, all of it.
-std::vector<std::string> ProblemsOf(JobFiles& job, JobNeeds& needs) {
-  const LaunchPlan& launch = LargestPlan(job.plans).launch;
-  std::vector<std::string> problems;
+std::vector<std::string> ProblemsOf(JobFiles& job, JobNeeds& needs,
+                                    const absl::StatusOr<std::vector<Partition>>& partitions) {
+  const Plan& plan = LargestPlan(job.plans);
+  const LaunchPlan& launch = plan.launch;
+  std::vector<std::string> problems = needs.problems;
   if (const absl::Status status = CheckLibraries(job, needs); !status.ok()) problems.emplace_back(status.message());
   if (!launch.container.empty()) {
     ContainerMounts mounts = MountsFor(launch, needs.files);
     for (const std::string& note : mounts.notes) std::cerr << "warning: " << Printable(note) << "\n";
     problems.insert(problems.end(), mounts.problems.begin(), mounts.problems.end());
     job.mounts = std::move(mounts.all);
+    if (!SrunHasContainers().value_or(true)) {
+      problems.emplace_back(
+          "launch.slurm.container needs pyxis, a plugin of Slurm, and srun has no --container-image here: ask for it, "
+          "or "
+          "run ranks in a container by a line of launch.setup (docs/jobs.md)");
+    }
   }
-  const std::vector<std::string> partitions = launch.partition.empty() ? std::vector<std::string>() : PartitionsHere();
-  const std::vector<std::string> asked = absl::StrSplit(launch.partition, ',');
-  for (const std::string& one : asked) {
-    if (partitions.empty() || std::find(partitions.begin(), partitions.end(), one) != partitions.end()) continue;
-    const std::string near = NearNameHelp(one, partitions);
-    problems.push_back(absl::StrCat("launch.slurm.partition: this cluster has no partition ", one, "; it has ",
-                                    absl::StrJoin(partitions, ", "), near.empty() ? "" : "; " + near));
+  if (absl::IsDeadlineExceeded(partitions.status())) problems.emplace_back(partitions.status().message());
+  if (partitions.ok()) {
+    const std::vector<std::string> limits = ClusterProblems(plan, *partitions);
+    problems.insert(problems.end(), limits.begin(), limits.end());
   }
   return problems;
+}
+
+// This machine need not be like the nodes.
+void WarnOfInterface(const std::string& interface) {
+  if (interface.empty()) return;
+  const absl::Status here = InterfaceAddress(interface).status();
+  if (here.ok()) return;
+  std::cerr << "warning: launch.interface: " << Printable(std::string(here.message()))
+            << "; a job fails on nodes that have none of this name\n";
 }
 
 // A dry run does not run lines of a recipe, nor the executor with variables of one.
@@ -89,7 +106,6 @@ void WarnOfExecutor(Plan plan, const RunOptions& options) {
 
 // Asks Slurm about the script, without a file that stays.
 void AskSlurm(ShownJob& shown) {
-  shown.slurm_answers = !PartitionsHere().empty();
   const absl::StatusOr<TemporaryFolder> folder = TemporaryFolder::Make("planwright-job");
   if (!shown.slurm_answers || !folder.ok()) return;
   const std::string file = folder->path() + "/job.sbatch";
@@ -110,7 +126,10 @@ int SubmitJob(JobFiles job, int signal_seconds, bool dry_run, bool as_json) {
   const Plan& plan = LargestPlan(job.plans);
   ShownJob shown;
   shown.needs = NeedsOf(job);
-  shown.problems = ProblemsOf(job, shown.needs);
+  const absl::StatusOr<std::vector<Partition>> partitions = PartitionsHere();
+  shown.slurm_answers = partitions.ok() && !partitions->empty();
+  shown.problems = ProblemsOf(job, shown.needs, partitions);
+  WarnOfInterface(plan.launch.interface);
   shown.left_behind = LibraryVariablesLeftBehind(plan.launch);
   const JobScript options = {.program = job.program,
                              .run_dir = run_dir,
@@ -150,15 +169,22 @@ int SubmitJob(JobFiles job, int signal_seconds, bool dry_run, bool as_json) {
   }
   std::error_code error;
   const bool fresh = !std::filesystem::exists(run_dir, error);
+  const bool first_job = !std::filesystem::exists(run_dir + "/job", error);
   if (absl::Status status = WriteJobFiles(job, *script); !status.ok()) return ReportFailedLaunch(status);
   if (!job.options.probe_dir.empty()) {
     if (absl::Status made = MakeDirectories(job.options.probe_dir); !made.ok()) return ReportFailedLaunch(made);
   }
   const absl::StatusOr<std::string> number = SubmitScript(JobScriptPath(run_dir));
+  if (absl::IsDeadlineExceeded(number.status())) {
+    // Its files stay for the job that there may be.
+    return UsageError(absl::StrCat(number.status().message(), "; whether there is a job: squeue --me"));
+  }
   if (!number.ok()) {
-    if (fresh) std::filesystem::remove_all(run_dir, error);
+    if (fresh || first_job) std::filesystem::remove_all(fresh ? run_dir : run_dir + "/job", error);
     return UsageError(number.status());
   }
+  if (absl::Status written = WriteJobNumber(run_dir, *number); !written.ok())
+    std::cerr << "warning: " << Printable(std::string(written.message())) << "\n";
   const bool measures = job.measure.has_value();
   if (as_json) {
     nlohmann::ordered_json json = {{"job", *number}, {"run_dir", run_dir}};

@@ -1,11 +1,13 @@
 // What `plan launch --slurm` says before it submits a job: all of it with --dry-run, and each mistake before sbatch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nlohmann/json.hpp"
@@ -47,6 +49,27 @@ class Job : public PlanProgram {
     }
   }
 
+  // Programs of a Slurm of this test alone, and what makes a shell find them.
+  std::string Programs(const std::vector<std::pair<std::string, std::string>>& texts) {
+    const std::string programs = folder_ + "/programs";
+    fs::create_directories(programs);
+    for (const auto& [name, text] : texts) {
+      std::ofstream(programs + "/" + name) << "#!/bin/sh\n" << text << "\n";
+      fs::permissions(programs + "/" + name, fs::perms::owner_all);
+    }
+    return "cd " + folder_ + "; PATH=" + programs + ":$PATH";
+  }
+  // A run directory as a submission leaves it.
+  void Submitted() {
+    fs::create_directories(run_ + "/job");
+    std::ofstream(run_ + "/job/launch.json") << "{}";
+    std::ofstream(run_ + "/job/number") << "7\n";
+    std::ofstream(run_ + "/job/slurm-7.log") << "exec: /moved/plan: not found\n";
+  }
+  ProgramResult Status(const std::string& before, const std::string& words = "") {
+    return Shell(before + " " + InBuild("bin/plan") + " status " + run_ + " " + words);
+  }
+
   const std::string recipe_ = InSource("recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml");
   const std::string executor_ = InBuild("bin/fake_rank");
   std::string run_;
@@ -73,10 +96,16 @@ TEST_F(Job, ADryRunShowsAllThatWouldRun) {
   EXPECT_THAT(shown["launch"]["mounts"].dump(), HasSubstr(run_));
   EXPECT_THAT(words_of("libraries_of_system"), Contains("libc.so.6"));
   EXPECT_THAT(words_of("not_passed_on"), Contains("UCX_TLS"));
-  EXPECT_EQ(shown["launch"]["environment"]["NCCL_DEBUG"], "INFO");
-  EXPECT_EQ(shown["launch"]["environment"]["TOKEN"], "(of this shell)");
+  EXPECT_EQ(shown["rank_variables"], (json{{"NCCL_DEBUG", "INFO"}, {"TOKEN", "(of this shell)"}}));
+  EXPECT_EQ(shown["launch"]["passed_on"]["TOKEN"], "(of this shell)");
+  for (const char* name : {"NCCL_DEBUG", "TOKEN"}) {
+    EXPECT_FALSE(shown["launch"]["environment"].contains(name)) << "it is for ranks, not for head, srun and agents";
+  }
   EXPECT_FALSE(shown["launch"]["environment"].contains("UCX_TLS"));
-  for (const json& file : shown["files"]) EXPECT_TRUE(file["here"]) << file;
+  for (const json& file : shown["files"]) {
+    EXPECT_TRUE(file["here"]) << file;
+    EXPECT_EQ(file["made"], file["what"] == "the run directory") << file;
+  }
   EXPECT_EQ(shown["ports"].size(), 2u);
   EXPECT_THAT(text.out,
               AllOf(HasSubstr(mounts), HasSubstr("node 0: ranks 0-7"), HasSubstr("\nexec \"$@\"' launch.setup"),
@@ -170,20 +199,127 @@ TEST_F(Job, ADryRunTellsOfAnExecutorForCpus) {
 }
 
 TEST_F(Job, APartitionThatIsNotThereIsToldWithThoseThatAre) {
-  const std::string programs = folder_ + "/programs";
-  fs::create_directory(programs);
-  for (const auto& [name, text] : {std::pair("sinfo", "printf 'batch\\nlong\\n'"),
-                                   std::pair("sbatch", "[ \"$1\" = --test-only ] || touch submitted")}) {
-    std::ofstream(programs + "/" + name) << "#!/bin/sh\n" << text << "\n";
-    fs::permissions(programs + "/" + name, fs::perms::owner_all);
-  }
-  const std::string path = "cd " + folder_ + "; PATH=" + programs + ":$PATH";
+  const std::string path = Programs({{"sinfo", "printf 'batch*|infinite|64\\nlong|infinite|64\\n'"},
+                                     {"sbatch", "[ \"$1\" = --test-only ] || touch submitted"}});
   ExpectRefused("launch.slurm.partition=lnog",
                 "this cluster has no partition lnog; it has batch, long; did you mean `long`?", path);
   EXPECT_FALSE(fs::exists(folder_ + "/submitted"));
   const ProgramResult good = DryRun("launch.slurm.partition=batch,long", path);
   EXPECT_EQ(good.status, 0) << good.err;
   EXPECT_THAT(good.out, HasSubstr("sbatch --test-only takes the script"));
+}
+
+TEST_F(Job, WhatTheClusterDoesNotHaveIsToldBeforeSbatch) {
+  const std::string path = Programs({{"sinfo", "echo 'batch*|1:00:00|4'"},
+                                     {"srun", "echo '  --container=PATH  an OCI bundle'"},
+                                     {"sbatch", "[ \"$1\" = --test-only ] || touch submitted"}});
+  ExpectRefused("launch.slurm.time=2:00:00 launch.slurm.cpus_per_task=4",
+                "launch.slurm.time is `2:00:00`, and partition batch gives a job 01:00:00 at most", path);
+  ExpectRefused("launch.slurm.cpus_per_task=5", "and the largest node of partition batch has 4 cores", path);
+  ExpectRefused("launch.slurm.cpus_per_task=4 launch.slurm.container=ubuntu:24.04",
+                "launch.slurm.container needs pyxis, a plugin of Slurm, and srun has no --container-image here", path);
+  EXPECT_FALSE(fs::exists(folder_ + "/submitted"));
+  const std::string with_pyxis = Programs({{"srun", "echo '      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]'"}});
+  EXPECT_EQ(DryRun("launch.slurm.cpus_per_task=4 launch.slurm.container=ubuntu:24.04", with_pyxis).status, 0);
+}
+
+TEST_F(Job, AControllerThatDoesNotAnswerIsNotWaitedForForEver) {
+  const std::string frozen = "export PLANWRIGHT_TIMEOUT_SECONDS=1; ";
+  ExpectRefused("", "sinfo has not answered within 1 s; ask whether the controller of Slurm does: scontrol ping",
+                frozen + Programs({{"sinfo", "sleep 100000"}, {"sbatch", "touch submitted"}}));
+  EXPECT_FALSE(fs::exists(folder_ + "/submitted"));
+  const ProgramResult unknown = Launch(
+      "",
+      frozen + Programs({{"sinfo", "echo 'batch*|infinite|64'"}, {"squeue", "exit 0"}, {"sbatch", "sleep 100000"}}));
+  EXPECT_EQ(unknown.status, kExitUsage);
+  EXPECT_THAT(unknown.err, AllOf(HasSubstr("sbatch has not answered within 1 s"), HasSubstr("squeue --me")));
+  EXPECT_TRUE(fs::exists(run_ + "/job/launch.json")) << "there may be a job, which needs its files";
+}
+
+TEST_F(Job, ALaunchThatSbatchRefusesLeavesNothingBehind) {
+  const std::string path = Programs(
+      {{"sinfo", "echo 'batch*|infinite|64'"}, {"squeue", "exit 0"}, {"sbatch", "echo 'Invalid account' >&2; exit 1"}});
+  for (const bool there : {false, true}) {
+    if (there) fs::create_directory(run_);
+    const ProgramResult refused = Launch("", path);
+    EXPECT_EQ(refused.status, kExitUsage);
+    EXPECT_THAT(refused.err, HasSubstr("Invalid account"));
+    EXPECT_EQ(fs::exists(run_), there);
+    EXPECT_FALSE(fs::exists(run_ + "/job"));
+  }
+}
+
+TEST_F(Job, ARunDirectoryThatCannotBeMadeIsTold) {
+  std::ofstream(folder_ + "/file") << "x";
+  run_ = folder_ + "/file/run";
+  ExpectRefused("", "the run directory " + run_ + " cannot be written: " + folder_ + "/file is no folder");
+  const ProgramResult shown = DryRun("--json");
+  for (const json& file : json::parse(shown.out)["files"]) EXPECT_EQ(file["here"], file["path"] != run_) << file;
+  if (geteuid() == 0) return;  // who may write everywhere
+  fs::create_directory(folder_ + "/closed");
+  fs::permissions(folder_ + "/closed", fs::perms::owner_read | fs::perms::owner_exec);
+  run_ = folder_ + "/closed/run";
+  ExpectRefused("", folder_ + "/closed: Permission denied");
+}
+
+TEST_F(Job, AnInterfaceThatThisMachineLacksIsAWarning) {
+  const ProgramResult shown = DryRun("launch.interface=ib77");
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(shown.err,
+              HasSubstr("warning: launch.interface: there is no network interface 'ib77'; this machine has"));
+}
+
+TEST_F(Job, TheStatusOfARunThatHasNotBegunIsThatOfItsJob) {
+  Submitted();
+  const auto with = [&](const std::string& scontrol, const std::string& sacct = "exit 1") {
+    return Programs({{"scontrol", scontrol}, {"sacct", sacct}, {"squeue", "exit 0"}});
+  };
+  const ProgramResult waits = Status(with("echo JobId=7 JobState=PENDING Reason=Priority ExitCode=0:0"));
+  EXPECT_EQ(waits.status, 0) << waits.err;
+  EXPECT_EQ(waits.out, run_ + " was submitted to Slurm and has not begun: job 7 is PENDING (Priority)\n");
+  const std::string failed = with("echo JobId=7 JobState=FAILED Reason=NonZeroExitCode ExitCode=127:0");
+  for (const char* words : {"", "--follow"}) {
+    const ProgramResult over = Status(failed, words);
+    EXPECT_EQ(over.status, 127) << over.err;
+    EXPECT_EQ(over.out, run_ +
+                            " was submitted to Slurm and has not begun: job 7 is FAILED (NonZeroExitCode), exit status "
+                            "127\nlast lines of " +
+                            run_ + "/job/slurm-7.log:\n  exec: /moved/plan: not found\n");
+  }
+  const ProgramResult data = Status(failed, "--json"), stream = Status(failed, "--json --follow");
+  EXPECT_EQ(json::parse(data.out)["state"], "not begun");
+  EXPECT_EQ(json::parse(data.out)["job"]["exit_status"], 127);
+  const json last = json::parse(stream.out.substr(stream.out.find('\n') + 1));
+  EXPECT_EQ(last["event"], "outcome");
+  EXPECT_EQ(last["state"], "not begun");
+  EXPECT_EQ(last["exit_status"], 127);
+  EXPECT_EQ(stream.status, 127);
+  // The controller forgets jobs; the accounting, if there is one, does not.
+  const std::string forgets = "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1";
+  const ProgramResult accounted = Status(with(forgets, "echo 'CANCELLED by 1000|0:0'"));
+  EXPECT_EQ(accounted.status, kExitPeerLost);
+  EXPECT_THAT(accounted.out, HasSubstr("job 7 is CANCELLED\n"));
+  EXPECT_THAT(Status(with(forgets)).out, HasSubstr("job 7 is over, and Slurm does not know it any more\n"));
+  EXPECT_EQ(Status(with("echo 'Unable to contact slurm controller' >&2; exit 1")).status, 0) << "nobody knows";
+}
+
+TEST_F(Job, TheStatusOfARunWhoseJobWaitsAgainIsThatItGoesOn) {
+  Submitted();
+  std::ofstream(run_ + "/plan.json") << "{}";
+  std::ofstream(run_ + "/outcome.json") << R"({"exit_code": 23, "cause": "the node of rank 1 is lost"})";
+  const std::string again = Programs({{"scontrol", "echo JobId=7 JobState=PENDING Reason=BeginTime ExitCode=0:0"}});
+  const ProgramResult waits = Status(again), data = Status(again, "--json");
+  EXPECT_EQ(waits.status, 0) << waits.out;
+  EXPECT_THAT(waits.out,
+              HasSubstr("ended with exit status 23: the node of rank 1 is lost; job 7 waits in the queue, and "
+                        "goes on with it: PENDING (BeginTime)"));
+  EXPECT_EQ(json::parse(data.out)["state"], "waits");
+  EXPECT_EQ(json::parse(data.out)["job"]["reason"], "BeginTime");
+  std::ofstream(run_ + "/job/outcome.json") << R"({"exit_code": 2, "cause": "there is no network interface 'ib9'"})";
+  const ProgramResult over = Status(Programs(
+      {{"scontrol", "echo JobId=7 JobState=FAILED Reason=NonZeroExitCode ExitCode=2:0"}, {"squeue", "exit 0"}}));
+  EXPECT_EQ(over.status, 2) << over.out;
+  EXPECT_THAT(over.out, HasSubstr("job 7 ended before its life began: there is no"));
 }
 
 TEST_F(Job, WhatIsInNoFileSystemIsRefusedWithWhatFetchesIt) {

@@ -14,6 +14,7 @@ struct NeededFile {
   std::string what;  // "the executor"
   std::string path;  // absolute, as they open it
   bool writes = false;
+  bool made = false;   // it is not there yet: the launch makes it
   bool here = false;   // it is on this machine, or will be when the job is submitted
   std::string seen{};  // how the container sees it; empty without a container, or where it does not
 };

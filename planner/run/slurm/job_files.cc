@@ -48,6 +48,7 @@ const Plan& LargestPlan(const std::vector<Plan>& plans) {
 std::string LaunchJson(const JobFiles& job) {
   Json json = {{"program", job.program},       {"folder", job.folder},      {"executor", job.options.executor},
                {"device", job.options.device}, {"plans", job.plans.size()}, {"environment", job.environment}};
+  if (!job.options.passed_on.empty()) json["passed_on"] = job.options.passed_on;
   if (job.options.steps) json["steps"] = *job.options.steps;
   if (job.options.trial) json["try"] = true;
   if (job.options.profile) json["profile"] = {job.options.profile->first, job.options.profile->last};
@@ -80,6 +81,7 @@ absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
     job.options.device = json.at("device").get<std::string>();
     job.environment = json.at("environment").get<Variables>();
     plans = json.at("plans").get<size_t>();
+    if (json.contains("passed_on")) job.options.passed_on = json["passed_on"].get<Variables>();
     if (json.contains("try")) job.options.trial = json["try"].get<bool>();
     if (json.contains("steps")) job.options.steps = json["steps"].get<int64_t>();
     if (json.contains("profile"))

@@ -2,6 +2,7 @@
 //   plan.json, fallback-N.json  the plans, as they were proved; of a measurement, part-N.json
 //   launch.json                 the options of the launch and its environment; only its owner can read it
 //   job.sbatch                  what sbatch gets
+//   number, outcome.json        the job, and how it ended where no life began (submitted_job.h)
 #pragma once
 
 #include <optional>
@@ -30,8 +31,9 @@ struct JobFiles {
   std::vector<Plan> plans;  // the plan, and those to fall back to; or those to measure
   RunOptions options;
   std::optional<MeasureJob> measure;
-  // What the head and its agents have beside what Slurm and the nodes give them: VariablesOfShell, and the variables of
-  // the recipe, with their values (recipe_environment.h).
+  // What the head, srun and the agents have beside what Slurm and the nodes give them: VariablesOfShell. Those of
+  // launch.env are for ranks alone: others would hear NCCL_*, SRUN_* and the like, too. What the shell gives them is in
+  // `options`.
   Variables environment;
   std::vector<std::string> mounts;  // of the container, all of them (container_mounts.h)
   std::string program;              // absolute path of `plan`

@@ -30,13 +30,13 @@ std::string GpusPerNode(const Plan& plan) {
   return GresNamesGpus(plan.launch.gres) ? "" : std::to_string(plan.cluster.gpus_per_node);
 }
 
-// What an agent and its ranks have: as the recipe says, else a core for each rank on a CPU.
-std::string Cores(const Plan& plan) {
-  return std::to_string(plan.launch.cpus_per_task > 0 ? plan.launch.cpus_per_task
-                                                      : std::min(plan.world_size, plan.cluster.gpus_per_node));
-}
-
 }  // namespace
+
+// What an agent and its ranks have: as the recipe says, else a core for each rank on a CPU.
+int CoresOfNode(const Plan& plan) {
+  if (plan.launch.cpus_per_task > 0) return static_cast<int>(plan.launch.cpus_per_task);
+  return plan.cluster.gpu == "none" ? std::min(plan.world_size, plan.cluster.gpus_per_node) : 0;
+}
 
 int NodesOfPlan(const Plan& plan) {
   return (plan.world_size + plan.cluster.gpus_per_node - 1) / plan.cluster.gpus_per_node;
@@ -77,11 +77,11 @@ absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& j
   if (gpus) {
     option("gpus-per-node", GpusPerNode(plan));
     option("gres", launch.gres == "none" ? "" : launch.gres);
-    if (launch.cpus_per_task > 0) option("cpus-per-task", Cores(plan));
+    if (const int cores = CoresOfNode(plan); cores > 0) option("cpus-per-task", std::to_string(cores));
     options += "#SBATCH --exclusive\n#SBATCH --mem=0\n";
   } else {
     option("gres", launch.gres);
-    option("cpus-per-task", Cores(plan));
+    option("cpus-per-task", std::to_string(CoresOfNode(plan)));
   }
   // Slurm tells the batch script alone (B:) before the time is over, and starts a job again whose node failed. With
   // layouts to fall back to, the job outlives a node.
@@ -103,7 +103,7 @@ absl::StatusOr<std::vector<std::string>> AgentStepCommand(const Plan& plan, int 
       "srun",         "--nodes=" + count, "--ntasks=" + count,   "--ntasks-per-node=1",
       "--export=ALL", "--cpu-bind=none",  "--kill-on-bad-exit=0"};
   const bool gpus = plan.cluster.gpu != "none";
-  if (!gpus || plan.launch.cpus_per_task > 0) arguments.push_back("--cpus-per-task=" + Cores(plan));
+  if (const int cores = CoresOfNode(plan); cores > 0) arguments.push_back("--cpus-per-task=" + std::to_string(cores));
   if (const std::string number = GpusPerNode(plan); gpus && !number.empty())
     arguments.push_back("--gpus-per-node=" + number);
   if (gpus && GresNamesGpus(plan.launch.gres) && plan.launch.gres != "none")

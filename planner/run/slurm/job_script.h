@@ -29,6 +29,9 @@ absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& j
 absl::StatusOr<std::vector<std::string>> AgentStepCommand(const Plan& plan, int nodes, const JobScript& job,
                                                           const std::string& head_file);
 
+// Cores of a node that the job asks for; 0: it has whole nodes.
+int CoresOfNode(const Plan& plan);
+
 // Nodes that the ranks of a plan fill.
 int NodesOfPlan(const Plan& plan);
 

@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -38,6 +40,7 @@
 #include "planner/run/slurm/save_time.h"
 #include "planner/run/slurm/slurm_commands.h"
 #include "planner/run/slurm/starts_in_vain.h"
+#include "planner/run/slurm/submitted_job.h"
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/wire/records/run_timeout.h"
 #include "planner/wire/rendezvous/interface_address.h"
@@ -145,6 +148,8 @@ absl::Status ContinueLater(const std::string& run_dir, const Terminal& terminal)
   ABSL_RETURN_IF_ERROR(ClaimFile(claim));
   ABSL_ASSIGN_OR_RETURN(const std::string successor, SubmitScript(JobScriptPath(run_dir)));
   terminal(true, "job " + successor + " follows it");
+  if (absl::Status written = WriteJobNumber(run_dir, successor); !written.ok())
+    terminal(true, std::string(written.message()));
   return WriteFileAtomically(claim, successor + "\n");
 }
 
@@ -161,6 +166,7 @@ absl::StatusOr<Outcome> MeasureThrough(Fleet& fleet, const JobFiles& job, const 
                            .executor = job.options.executor,
                            .device = job.options.device,
                            .progress = [&](const std::string& line) { terminal(true, line); },
+                           .passed_on = job.options.passed_on,
                            .starter = &fleet});
   if (!measured.ok()) return measured.status();
   if (!measured->failed) return Outcome{kExitSuccess, "wrote " + measure.output};
@@ -173,9 +179,42 @@ int64_t ProgressOf(const JobFiles& job) {
   return job.measure ? PartsDone(job.measure->output) : NewestStep(job.options.run_dir);
 }
 
-}  // namespace
+// The run directory of this task of a job array, or that of the job.
+std::string OwnRunDirectory(const std::string& run_dir) {
+  const std::string task = Variable("SLURM_ARRAY_TASK_ID");
+  return task.empty() ? run_dir : run_dir + "/array-" + task;
+}
 
-absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& terminal) {
+// For whoever asks what became of a job that ended before a life of its run began.
+void WriteJobOutcome(const std::string& run_dir, const Outcome& outcome, const Terminal& terminal) {
+  const std::string own = OwnRunDirectory(run_dir);
+  absl::Status written = MakeDirectories(own + "/job");
+  if (written.ok()) written = WriteFileAtomically(JobOutcomePath(own), OutcomeFile(outcome));
+  if (!written.ok()) terminal(true, "the outcome of the job is not written: " + std::string(written.message()));
+}
+
+// A head that was killed leaves a file that says how to reach it. Nobody listens there any more, and a later head
+// cannot be told by it.
+void RemoveLeftOf(const std::string& run_dir, const std::string& own_id) {
+  std::vector<std::string> ids;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(run_dir + "/job", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    constexpr std::string_view kBegin = "head-", kEnd = ".json";
+    if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) continue;
+    ids.push_back(name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size()));
+  }
+  for (const std::string& id : ids) {
+    // Tasks of an array run beside each other.
+    if (id == own_id || AskAboutJob(id, kSlurmPatience).is != SubmittedJob::Is::kOver) continue;
+    for (const char* ending : {".json", ".json.lock"}) {
+      std::filesystem::remove(run_dir + "/job/head-" + id + ending, error);
+    }
+  }
+}
+
+absl::StatusOr<EndedJob> RunReadJob(const std::string& run_dir, const Terminal& terminal) {
   absl::StatusOr<JobFiles> job = ReadJobFiles(run_dir);
   if (!job.ok()) return job.status();
   for (const auto& [name, value] : job->environment) setenv(name.c_str(), value.c_str(), 1);
@@ -193,12 +232,13 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   job->options.allocated = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   if (int64_t start = 0; absl::SimpleAtoi(Variable("SLURM_JOB_START_TIME"), &start) && start > 0)
     job->options.allocated = std::min(job->options.allocated, static_cast<double>(start));
+  job->options.job = id;
   job->options.until_killed = SecondsUntilKilled();
   const std::string task = Variable("SLURM_ARRAY_TASK_ID");
-  if (!task.empty()) {
-    job->options.run_dir = run_dir + "/array-" + task;
-    ABSL_RETURN_IF_ERROR(MakeDirectories(job->options.run_dir));
-  }
+  job->options.run_dir = OwnRunDirectory(run_dir);
+  if (!task.empty()) ABSL_RETURN_IF_ERROR(MakeDirectories(job->options.run_dir));
+  if (task.empty()) ABSL_RETURN_IF_ERROR(WriteJobNumber(run_dir, id));
+  RemoveLeftOf(run_dir, id);
 
   const Plan& plan = LargestPlan(job->plans);
   ABSL_ASSIGN_OR_RETURN(const std::string address,
@@ -230,6 +270,7 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   } else {
     outcome = Outcome{kExitPeerLost, std::string(came.message())};
   }
+  if (!came.ok()) WriteJobOutcome(run_dir, *outcome, terminal);
   signals.reset();
   fleet.reset();  // ends the agents
   step.reset();
@@ -238,11 +279,15 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   const bool goes_on = job->measure || Keeps(plan, job->options);
   if (outcome->exit_code == kExitSuccess || !goes_on) return ended(false);
   // Slurm tells by SIGUSR1 that the job's time is nearly over. Whoever sends SIGTERM decides what comes next. Where a
-  // node is lost, another start of the job gets other nodes.
-  int64_t restarts = 0;
-  (void)absl::SimpleAtoi(Variable("SLURM_RESTART_COUNT"), &restarts);
+  // node is lost, another start of the job gets other nodes, as often as the recipe allows: Slurm's own count has all
+  // starts in it, also those after the job's time was over.
   const bool time_is_over = outcome->interrupted_by == SIGUSR1 || interrupted == SIGUSR1;
-  const bool node_is_lost = outcome->exit_code == kExitNodeLost && restarts < plan.launch.restarts;
+  bool node_is_lost = !time_is_over && outcome->exit_code == kExitNodeLost;
+  if (node_is_lost) {
+    const absl::StatusOr<int> lost = CountLostNode(job->options.run_dir, id);
+    if (!lost.ok()) terminal(true, std::string(lost.status().message()));
+    node_is_lost = lost.ok() && *lost <= plan.launch.restarts;
+  }
   if (time_is_over) {
     const absl::StatusOr<int> in_vain = CountStart(job->options.run_dir, ProgressOf(*job));
     if (!in_vain.ok()) terminal(true, std::string(in_vain.status().message()));
@@ -259,6 +304,19 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
     return ended(later.ok());
   }
   return ended(false);
+}
+
+}  // namespace
+
+absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& terminal) {
+  std::error_code error;
+  std::filesystem::remove(JobOutcomePath(OwnRunDirectory(run_dir)), error);  // of a start before
+  absl::StatusOr<EndedJob> ended = RunReadJob(run_dir, terminal);
+  if (!ended.ok()) {
+    const int status = absl::IsResourceExhausted(ended.status()) ? kExitStorage : kExitUsage;
+    WriteJobOutcome(run_dir, {status, std::string(ended.status().message())}, terminal);
+  }
+  return ended;
 }
 
 }  // namespace planwright

@@ -1,6 +1,9 @@
 // The programs of Slurm, called without a shell.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,9 +11,14 @@
 
 namespace planwright {
 
-// Runs a program of PATH to its end and returns what it printed on standard output. Unavailable, with what it printed
-// on standard error, if it fails; NotFound if there is no such program.
-absl::StatusOr<std::string> RunProgram(const std::vector<std::string>& arguments);
+// How long Slurm's programs are waited for: they ask its controller, which may be busy or stand still.
+inline constexpr std::chrono::seconds kSlurmPatience{60};
+
+// Runs a program of Slurm, from PATH, to its end and returns what it printed on standard output. Unavailable, with what
+// it printed on standard error, if it fails; NotFound if there is no such program; DeadlineExceeded if it does not
+// answer in time, or within PLANWRIGHT_TIMEOUT_SECONDS if that is less.
+absl::StatusOr<std::string> RunSlurm(const std::vector<std::string>& arguments,
+                                     std::chrono::milliseconds patience = kSlurmPatience);
 
 // The path of a program of PATH. NotFound if there is none.
 absl::StatusOr<std::string> FindProgram(const std::string& name);
@@ -19,18 +27,30 @@ absl::StatusOr<std::string> FindProgram(const std::string& name);
 // called without them, as what the recipe says was checked and shown.
 std::vector<std::string> SbatchVariables();
 
-// `sbatch` with these arguments and without those variables, as RunProgram takes it.
+// `sbatch` with these arguments and without those variables, as RunSlurm takes it.
 std::vector<std::string> SbatchCommand(const std::vector<std::string>& arguments);
 
 // Whether sbatch would take the script: what it says where it would not. OK also where there is no sbatch here.
 absl::Status TestScript(const std::string& path);
 
-// The partitions of the cluster, in the order of sinfo; none if it does not answer.
-std::vector<std::string> PartitionsHere();
+// A partition of the cluster.
+struct Partition {
+  std::string name;
+  bool is_default = false;
+  std::optional<int64_t> most_seconds;  // of a job (MaxTime); nullopt: as long as it likes
+  int most_cores = 0;                   // of its nodes; 0: nobody knows
+};
+// All of the cluster, in the order of sinfo. Errors: those of RunSlurm.
+absl::StatusOr<std::vector<Partition>> PartitionsHere();
+// Of what `sinfo --exact --format=%P|%l|%c` prints: a line for each partition and kind of node.
+std::vector<Partition> ReadPartitions(const std::string& printed);
+
+// Whether srun has the options of pyxis, a plugin, for containers; nullopt: it does not answer here.
+std::optional<bool> SrunHasContainers();
 
 // A job of this user that waits or runs with this script, as "12 (PENDING)"; empty: there is none, or Slurm does not
 // answer.
-std::string JobOfScript(const std::string& path);
+std::string JobOfScript(const std::string& path, std::chrono::milliseconds patience = kSlurmPatience);
 
 // Submits a script, and returns the number of its job.
 absl::StatusOr<std::string> SubmitScript(const std::string& path);

@@ -20,10 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // What a launch, its ranks and the job of a run write into the run directory.
-constexpr std::string_view kNames[] = {"checkpoints",   "job",           "lives",          "lock",        "logs",
-                                       "memory",        "metrics.jsonl", "outcome.json",   "plan.json",   "recorder",
-                                       "rounds",        "run.json",      "starts_in_vain", "tensorboard", "trace",
-                                       "trace.json.gz", "trial"};
+constexpr std::string_view kNames[] = {"checkpoints", "job",           "lives",         "lock",           "logs",
+                                       "lost_nodes",  "memory",        "metrics.jsonl", "outcome.json",   "plan.json",
+                                       "recorder",    "rounds",        "run.json",      "starts_in_vain", "tensorboard",
+                                       "trace",       "trace.json.gz", "trial"};
 
 bool Exists(const fs::path& path) {
   std::error_code error;

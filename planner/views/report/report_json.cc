@@ -83,6 +83,7 @@ Json CommonJson(const RunReport& report) {
                {"launch", OrNull(report.holder)},
                {"last_sign", OrNull(report.last_sign)},
                {"restart", OrNull(report.restart)},
+               {"job", report.job ? JobJson(*report.job) : Json()},
                {"plan", nullptr},
                {"step", report.steps.empty() ? Json() : StepJson(report.steps.back())},
                {"evaluation", EvaluationJson(report.evaluations)}};
@@ -125,8 +126,18 @@ const char* StateName(RunState state) {
     case RunState::kEnded: return "ended";
     case RunState::kVanished: return "vanished";
     case RunState::kUnseen: return "not seen from this host";
+    case RunState::kWaits: return "waits";
   }
   return "";
+}
+
+Json JobJson(const SubmittedJob& job) {
+  return {{"id", OrNull(job.id)},
+          {"state", OrNull(job.state)},
+          {"reason", OrNull(job.reason)},
+          {"exit_status", job.is == SubmittedJob::Is::kOver ? Json(job.exit_status) : Json()},
+          {"signal", job.is == SubmittedJob::Is::kOver ? Json(job.signal) : Json()},
+          {"outcome", job.outcome ? OutcomeFactsJson(*job.outcome) : Json()}};
 }
 
 Json PlanFactsJson(const PlanFacts& plan) {

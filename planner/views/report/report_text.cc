@@ -268,11 +268,32 @@ std::string EndText(const RunReport& report, const RunLife& life) {
     case RunState::kRunning:
     case RunState::kBetween: return "";
     case RunState::kUnseen: return "may still run on another host";
+    case RunState::kWaits:
     case RunState::kEnded:
     case RunState::kVanished: break;
   }
   return "without a word: its launch was killed, or its machine died";
 }
+
+namespace {
+
+// What Slurm says of the job, where it says more than how the life ended.
+std::string JobText(const RunReport& report) {
+  if (!report.job || report.job->id.empty()) return "";
+  const SubmittedJob& job = *report.job;
+  const std::string id = Cat("job ", Printable(job.id));
+  if (report.state == RunState::kWaits) {
+    return Cat("; ", id,
+               job.is == SubmittedJob::Is::kWaits ? " waits in the queue, and goes on with it: "
+                                                  : " has begun, and goes on with it: ",
+               Printable(JobStateText(job)));
+  }
+  if (job.outcome) return Cat("; ", id, " ended before its life began: ", Printable(job.outcome->cause));
+  const bool as_the_life = report.state == RunState::kEnded && (job.state == "FAILED" || job.state == "COMPLETED");
+  return as_the_life || job.is == SubmittedJob::Is::kUnknown ? "" : Cat("; ", id, " is ", Printable(JobStateText(job)));
+}
+
+}  // namespace
 
 std::string StateLine(const RunReport& report) {
   const RunLife& life = report.life();
@@ -291,6 +312,11 @@ std::string StateLine(const RunReport& report) {
                  Printable(life.outcome->cause), "), and its launch ",
                  report.restart ? Cat("starts the run again at ", ClockText(*report.restart))
                                 : Cat("still holds the run", holder));
+    case RunState::kWaits:
+      text = life.outcome
+                 ? Cat("ended with exit status ", life.outcome->exit_code, ": ", Printable(life.outcome->cause))
+                 : "ended without a word";
+      return Cat(text, number, JobText(report));
     case RunState::kEnded:
       if (life.outcome->exit_code == kExitSuccess) {
         text = "done";
@@ -312,7 +338,7 @@ std::string StateLine(const RunReport& report) {
   if (report.last_sign)
     Append(text, "; last sign ", ClockText(*report.last_sign), " (",
            DurationText(absl::ToDoubleSeconds(report.now - *report.last_sign)), " ago)");
-  return text;
+  return text + JobText(report);
 }
 
 std::vector<std::string> FailureLines(const RunReport& report) {

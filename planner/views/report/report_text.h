@@ -23,6 +23,8 @@ std::string ReportText(const RunReport& report, size_t width);
 
 // "running", "ended", ...
 const char* StateName(RunState state);
+// {"id", "state", "reason", "exit_status", "signal", "outcome"}: of the job of a run.
+nlohmann::ordered_json JobJson(const SubmittedJob& job);
 // {"name", "digest", "ranks", "steps", ...}
 nlohmann::ordered_json PlanFactsJson(const PlanFacts& plan);
 // {"exit_code", "cause", "rank", ...}: how a life ended, without its profile and its memory.

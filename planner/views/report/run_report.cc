@@ -56,11 +56,8 @@ absl::Status CheckRunDirectory(const std::string& run_dir) {
   for (const char* name : {"/plan.json", "/metrics.jsonl", "/logs", "/lives", "/lock"}) {
     if (Exists(run_dir + name)) return absl::OkStatus();
   }
-  if (Exists(run_dir + "/job/launch.json")) {
-    return absl::FailedPreconditionError(run_dir +
-                                         " was submitted to Slurm and has not begun: `squeue --me` shows its " +
-                                         "job, and " + run_dir + "/job the output of the job");
-  }
+  if (Exists(run_dir + "/job/launch.json") || Exists(JobOutcomePath(run_dir)))
+    return absl::FailedPreconditionError(run_dir + " was submitted to Slurm and has not begun");
   return absl::InvalidArgumentError(run_dir +
                                     " is no run directory: it has no plan.json, metrics.jsonl, logs or lives, which "
                                     "`plan launch --run-dir` writes");
@@ -95,6 +92,13 @@ std::string RunOfEvent(std::string_view event) {
   return IsRunId(run_id) ? run_id : "";
 }
 
+// "4711" of "run RUN, life 2, job 4711"; empty: it is of no job.
+std::string JobOfEvent(std::string_view event) {
+  constexpr std::string_view kJob = ", job ";
+  const size_t at = event.starts_with("run ") ? event.find(kJob) : std::string_view::npos;
+  return at == std::string_view::npos ? "" : std::string(event.substr(at + kJob.size()));
+}
+
 // The first and the last time in the launcher's log. Only so much of its begin and of its end is read: a log may be of
 // any size.
 void ReadTimes(const std::string& folder, const std::string& run_id, RunLife& life, std::vector<std::string>& notes) {
@@ -109,6 +113,7 @@ void ReadTimes(const std::string& folder, const std::string& run_id, RunLife& li
     const absl::StatusOr<std::optional<LineFile::Line>> line = log->At(at, kMostBytes);
     if (!line.ok() || !*line) break;
     life.begin = EventTime((*line)->text);
+    if (life.begin) life.job = JobOfEvent(event((*line)->text));
     if (life.begin && !IsOwn(log->path(), RunOfEvent(event((*line)->text)), run_id, notes)) {
       life.begin.reset();
       return;
@@ -371,6 +376,23 @@ std::optional<absl::Time> RestartOf(const RunLife& life, absl::Time now) {
   return now < at + kStart ? std::optional(at) : std::nullopt;
 }
 
+// No launch holds the run: its job may wait for the next life, or Slurm knows that nobody is there any more.
+void AskSlurm(const std::string& run_dir, RunReport& report) {
+  const std::optional<Outcome>& outcome = report.life().outcome;
+  if (report.state == RunState::kRunning || report.state == RunState::kBetween) return;
+  if (!Exists(run_dir + "/job/launch.json") && !Exists(JobOutcomePath(run_dir))) return;
+  if (outcome && outcome->exit_code == kExitSuccess) return;
+  SubmittedJob job = AskOfJob(run_dir);
+  const bool over = job.is == SubmittedJob::Is::kOver;
+  if (report.state == RunState::kUnseen) {
+    if (over && job.id == report.life().job) report.state = RunState::kVanished;
+    if (job.is == SubmittedJob::Is::kWaits) report.state = RunState::kWaits;
+  } else if (job.live()) {
+    report.state = RunState::kWaits;
+  }
+  report.job = std::move(job);
+}
+
 }  // namespace
 
 absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOptions& options) {
@@ -391,6 +413,7 @@ absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOpti
   report.state = StateOf(lock, report.life().outcome.has_value());
   report.restart = RestartOf(report.life(), absl::Now());
   if (report.restart) report.state = RunState::kBetween;
+  if (options.job) AskSlurm(run_dir, report);
   if (options.plan) ReadPlanFacts(run_dir, report);
   if (options.steps) {
     ReadMetrics(run_dir, options, report);
@@ -411,6 +434,7 @@ absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOpti
 
 int ExitStatusOf(const RunReport& report) {
   if (report.live()) return kExitSuccess;
+  if (report.job && report.job->outcome) return report.job->outcome->exit_code;
   return report.life().outcome ? report.life().outcome->exit_code : static_cast<int>(kExitPeerLost);
 }
 

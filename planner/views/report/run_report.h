@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "planner/run/slurm/submitted_job.h"
 #include "planner/state/checkpoint/checkpoint_log.h"
 #include "planner/views/report/dropped_files.h"
 #include "planner/views/report/evaluation_series.h"
@@ -26,6 +27,7 @@ struct RunLife {
   bool started = false;     // it chose where to begin
   std::string plan_digest;  // of the plan that it ran; empty: it does not say
   std::string last_event;   // of its launch, in launch.log
+  std::string job;          // of Slurm, whose head launched it; empty: none, or its log does not say
   // The first and the last sign of it. nullopt: there is none.
   std::optional<absl::Time> begin, end;
   std::optional<Outcome> outcome;           // nullopt: it goes on, or it ended without a word
@@ -61,6 +63,7 @@ enum class RunState {
   kEnded,     // outcome.json says how
   kVanished,  // no launch holds the run, and nothing says how it ended: its launch was killed, or its machine died
   kUnseen,    // the same, but the launch was on another host, whose lock may not be seen here
+  kWaits,     // no launch holds the run, and its job waits in Slurm's queue, or has begun and starts the next life
 };
 
 struct RankReport {
@@ -83,26 +86,28 @@ struct RunReport {
   std::vector<RankReport> ranks;                // of the newest life, if `ranks` was asked for
   std::optional<absl::Time> restart;            // kBetween: when the launch said that it begins another life
   std::optional<absl::Time> last_sign;          // the newest time that any file of the newest life tells
+  std::optional<SubmittedJob> job;              // of a run that no launch holds, if it was asked for
   std::vector<std::string> notes;               // what could not be read
 
   const RunLife& life() const { return lives.back(); }
-  bool live() const { return state == RunState::kRunning || state == RunState::kBetween || state == RunState::kUnseen; }
+  bool live() const { return state != RunState::kEnded && state != RunState::kVanished; }
 };
 
 struct GatherOptions {
   int64_t metrics_bytes = 0;  // of the end of metrics.jsonl, without what lives dropped; 0: all of it
   bool ranks = false;         // read the recorder of each rank
   bool plan = true;           // read plan.json
+  bool job = false;           // ask Slurm about the job of a run that no launch holds
   // Read steps, evaluations and the checkpoints that are there. Without, `metrics_bytes` says nothing.
   bool steps = true;
 };
 
 // InvalidArgument if there is no such folder, or if it is no run directory; FailedPrecondition if the run was submitted
-// to Slurm and has not begun.
+// to Slurm and has not begun: AskOfJob (submitted_job.h) tells what became of its job.
 absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOptions& options);
 
 // How a script should take it: 0 if the run goes on or is done, else the exit status of the last life; kExitPeerLost
-// for a run that ended without a word.
+// for a run that ended without a word. A job that ended before a life began counts as a life.
 int ExitStatusOf(const RunReport& report);
 
 }  // namespace planwright

@@ -18,6 +18,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPauseOfQuestions{3};  // about a job
+
 struct Record {
   Json json;
   bool evaluation = false;
@@ -121,15 +125,36 @@ absl::Status RunStream::GiveLife(const RunReport& report, const RunLife& life, c
   return absl::OkStatus();
 }
 
+// Of a run that has not begun: whether its job has ended without it.
+bool RunStream::GiveJob(bool asks, const EventTaker& take) {
+  if (!asks || !taken_) return !taken_;
+  const SubmittedJob job = AskOfJob(run_dir_);
+  next_ask_ = Clock::now() + kPauseOfQuestions;
+  if (job.is != SubmittedJob::Is::kOver) return false;
+  exit_status_ = ExitStatusOf(job);
+  Json event = {{"event", "outcome"},
+                {"life", nullptr},
+                {"state", "not begun"},
+                {"exit_status", exit_status_},
+                {"job", JobJson(job)}};
+  if (job.outcome) event.update(OutcomeFactsJson(*job.outcome));
+  Give(std::move(event), take);
+  return true;
+}
+
 absl::StatusOr<bool> RunStream::Next(const EventTaker& take) {
   // How the run stands is read before its records: when it is over, all of them are there.
-  const absl::StatusOr<RunReport> report = GatherRun(run_dir_, {.plan = !described_, .steps = false});
+  const bool asks = Clock::now() >= next_ask_;
+  const absl::StatusOr<RunReport> report = GatherRun(run_dir_, {.plan = !described_, .job = asks, .steps = false});
   if (absl::IsFailedPrecondition(report.status())) {
     if (!std::exchange(submitted_, true))
       Give({{"event", "submitted"}, {"run_dir", run_dir_}, {"note", std::string(report.status().message())}}, take);
-    return !taken_;
+    return GiveJob(asks, take);
   }
   if (!report.ok()) return report.status();
+  if (report->job) next_ask_ = Clock::now() + kPauseOfQuestions;
+  if (asks) waits_ = report->state == RunState::kWaits;
+  if (!report->live() && waits_) return !taken_;  // as Slurm said a moment ago
   const bool live = report->live();
   run_id_ = report->run_id;
   if (!described_ && (report->plan || !live)) {
@@ -164,6 +189,11 @@ absl::StatusOr<bool> RunStream::Next(const EventTaker& take) {
                 {"life", report->life().number},
                 {"state", StateName(report->state)},
                 {"exit_status", exit_status_}};
+  if (report->job && report->job->outcome) {
+    event.update(OutcomeFactsJson(*report->job->outcome));
+    Give(std::move(event), take);
+    return true;
+  }
   if (outcome) event.update(OutcomeFactsJson(*outcome));
   Give(std::move(event), take);
   return true;

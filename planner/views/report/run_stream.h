@@ -3,6 +3,7 @@
 // the run goes on or after its end; only checkpoints stand where they were seen among the steps of their life.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -28,8 +29,9 @@ class RunStream {
   //   step, evaluation, checkpoint   as the life does them
   //   end         the life is over, and another one has begun
   //   outcome     the run is over: the last one
-  // Returns whether the last one was given, or nobody takes more. Errors are those of GatherRun, without
-  // FailedPrecondition, and Unavailable if a file of records cannot be read.
+  // Of a job that ended before its run began, the outcome follows `submitted`. Slurm is asked about jobs of runs that
+  // no launch holds. Returns whether the last one was given, or nobody takes more. Errors are those of GatherRun,
+  // without FailedPrecondition, and Unavailable if a file of records cannot be read.
   absl::StatusOr<bool> Next(const EventTaker& take);
 
   int exit_status() const { return exit_status_; }  // of the run, when the last event was given
@@ -41,6 +43,8 @@ class RunStream {
   bool Give(nlohmann::ordered_json event, const EventTaker& take);
   absl::Status GiveRecords(const std::string& path, bool dropped, const EventTaker& take);
   absl::Status GiveLife(const RunReport& report, const RunLife& life, const EventTaker& take);
+
+  bool GiveJob(bool asks, const EventTaker& take);
 
   const std::string run_dir_;
   std::string run_id_;
@@ -54,6 +58,8 @@ class RunStream {
   int64_t offset_ = 0;
   std::string line_;
   int exit_status_ = 0;
+  std::chrono::steady_clock::time_point next_ask_{};  // when Slurm may be asked again
+  bool waits_ = false;                                // as it said last
 };
 
 }  // namespace planwright

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 
+#include "nlohmann/json.hpp"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
 #include "planner/plan/plan_json.h"
@@ -63,6 +64,25 @@ TEST_F(JobFilesTest, TheCallersSecretIsNotTaken) {
   JobFiles job;
   job.environment = taken;
   EXPECT_THAT(LaunchJson(job), Not(HasSubstr("the caller's")));
+}
+
+// Values that a recipe passes on are for ranks: head, srun and agents do not have them.
+TEST_F(JobFilesTest, ValuesForRanksAreReadAgain) {
+  JobFiles job;
+  Plan plan;
+  plan.launch.env = {"TOKEN_OF_TEST", "NCCL_DEBUG=INFO"};
+  job.options.passed_on = {{"TOKEN_OF_TEST", "sesame"}};
+  job.plans = {plan};
+  job.options.run_dir = ::testing::TempDir() + "job_files_passed_on";
+  ASSERT_TRUE(WriteJobFiles(job, "").ok());
+  const std::string text = ReadWholeFile(job.options.run_dir + "/job/launch.json", SIZE_MAX).value_or("");
+  std::filesystem::remove_all(job.options.run_dir);
+  const nlohmann::json written = nlohmann::json::parse(text);
+  EXPECT_EQ(written["passed_on"], (nlohmann::json{{"TOKEN_OF_TEST", "sesame"}}));
+  EXPECT_TRUE(written["environment"].empty());
+  const absl::StatusOr<Variables> variables = VariablesOfRecipe(plan.launch, job.options.passed_on);
+  ASSERT_TRUE(variables.ok()) << variables.status();
+  EXPECT_EQ(*variables, (Variables{{"NCCL_DEBUG", "INFO"}, {"TOKEN_OF_TEST", "sesame"}}));
 }
 
 TEST_F(JobFilesTest, OnlyTheOwnerReadsTheEnvironment) {

@@ -41,6 +41,16 @@ TEST_F(StartsInVain, ADamagedFileCountsAsNone) {
   EXPECT_EQ(Count(0), kMostStartsInVain + 1);
 }
 
+// Slurm's count of starts has those in it that the job's time made.
+TEST_F(StartsInVain, LostNodesCountForTheirJobAlone) {
+  EXPECT_EQ(CountLostNode(run_, "7").value_or(-1), 1);
+  EXPECT_EQ(CountLostNode(run_, "7").value_or(-1), 2);
+  EXPECT_EQ(CountLostNode(run_, "8").value_or(-1), 1);
+  std::ofstream(run_ + "/lost_nodes") << "{";
+  EXPECT_EQ(CountLostNode(run_, "8").value_or(-1), 1);
+  EXPECT_FALSE(CountLostNode(run_ + "/none", "8").ok());
+}
+
 TEST_F(StartsInVain, AFileThatCannotBeWrittenIsNamed) {
   const absl::Status status = CountStart(run_ + "/none", 0).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
