@@ -219,11 +219,12 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
                                   {"tokens", source.tokens},
                                   {"images", source.images},
                                   {"turned", source.turned},
-                                  {"left_out", source.left_out},
+                                  {"damaged", DamagedOf(source)},
                                   {"digest", source.digest}};
-    if (!source.left_out_list.empty()) one["left_out_list"] = source.left_out_list;
-    if (!source.causes.empty()) one["left_out_causes"] = source.causes;
+    if (!source.left_out_list.empty()) one["damaged_list"] = source.left_out_list;
+    if (!source.causes.empty()) one["damaged_causes"] = source.causes;
     if (source.padded > 0) one["padding"] = source.padded;
+    if (source.left_out > DamagedOf(source)) one["without_tokens"] = source.left_out - DamagedOf(source);
     for (const SourceCounts& counts : result.counts) {
       if (counts.source != source.name) continue;
       one["images_smaller"] = counts.smaller;

@@ -115,9 +115,9 @@ class Photos(Case):
                               stdout=subprocess.PIPE, check=True).stdout
         said = json.loads(told)["sources"][0]
         damaged = len(cut) + len(inside)   # their documents are padding in their place
-        self.assertEqual((said["documents"], said["images"], said["left_out"], said["padding"]),
+        self.assertEqual((said["documents"], said["images"], said["damaged"], said["padding"]),
                          (COUNT, COUNT, damaged, damaged))
-        self.assertEqual(said["left_out_causes"], {"a damaged image": damaged})
+        self.assertEqual(said["damaged_causes"], {"a damaged image": damaged})
         self.assertEqual(said["turned"], sum(photo["orientation"] != 1 for photo in self.made))
         self.assertEqual((said["images_smaller"], said["images_larger"]), (COUNT - self.tiny(self.made), 0))
         largest = said["largest_image"]
