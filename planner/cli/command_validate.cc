@@ -1,7 +1,14 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
@@ -11,6 +18,7 @@
 #include "planner/cli/data_index.h"
 #include "planner/cli/fix_recipe.h"
 #include "planner/cli/load_plan.h"
+#include "planner/data/samples/count_samples.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/ranks_text.h"
 #include "planner/recipe/diagnostics/render.h"
@@ -46,6 +54,41 @@ std::string BudgetText(const Budget& budget) {
   return text + "\n";
 }
 
+// How often the run reads all samples of a source.
+struct SourceEpochs {
+  std::string source;
+  double epochs = 0;
+};
+
+// Of each source, as its index counts; none without an index.
+std::vector<SourceEpochs> EpochsOf(const Plan& plan) {
+  const std::optional<std::vector<int64_t>> epoch = EpochAtHand(plan.data, plan.budget.sequence_length);
+  if (!epoch) return {};
+  const std::vector<int64_t> of_run = SamplesOfSources(plan.data, plan.budget.steps * plan.budget.global_samples);
+  std::vector<SourceEpochs> epochs;
+  for (size_t i = 0; i < of_run.size(); ++i)
+    epochs.push_back({plan.data.sources[i].name, static_cast<double>(of_run[i]) / static_cast<double>((*epoch)[i])});
+  return epochs;
+}
+
+std::string EpochsText(const Plan& plan) {
+  constexpr size_t kMostListed = 4;
+  std::vector<SourceEpochs> epochs = EpochsOf(plan);
+  if (epochs.empty()) return "";
+  const auto one = [](const SourceEpochs& of) {
+    return absl::StrFormat("%.3g epochs of %s", of.epochs, Printable(of.source));
+  };
+  std::vector<std::string> parts;
+  if (epochs.size() <= kMostListed) {
+    for (const SourceEpochs& of : epochs) parts.push_back(one(of));
+  } else {
+    const auto [least, most] = std::minmax_element(
+        epochs.begin(), epochs.end(), [](const SourceEpochs& a, const SourceEpochs& b) { return a.epochs < b.epochs; });
+    parts = {Counted(static_cast<int64_t>(epochs.size()), "source"), "least " + one(*least), "most " + one(*most)};
+  }
+  return absl::StrCat("data           ", absl::StrJoin(parts, ", "), "\n");
+}
+
 std::string SummaryText(const Plan& plan, size_t bytes, double seconds) {
   std::string text = plan.name + " is valid\n";
   Table modules({"module", "ranks", "grid", "parameters"});
@@ -57,15 +100,18 @@ std::string SummaryText(const Plan& plan, size_t bytes, double seconds) {
   std::snprintf(tail, sizeof tail, "plan           %s, %zu roles, %zu blocks, %s bytes, %.2f s\n",
                 plan.digest.substr(0, 12).c_str(), plan.roles.size(), plan.blocks.size(),
                 WithCommas(static_cast<int64_t>(bytes)).c_str(), seconds);
-  return text + modules.Text() + BudgetText(plan.budget) + tail;
+  return text + modules.Text() + BudgetText(plan.budget) + EpochsText(plan) + tail;
 }
 
 Json SummaryJson(const Plan& plan, size_t bytes, double seconds) {
+  Json epochs;  // null: there is no index
+  for (const SourceEpochs& of : EpochsOf(plan)) epochs[of.source] = of.epochs;
   return {{"name", plan.name},
           {"digest", plan.digest},
           {"world_size", plan.world_size},
           {"steps", plan.budget.steps},
           {"samples_past_budget", plan.budget.samples_past_budget},
+          {"epochs", std::move(epochs)},
           {"plan_bytes", bytes},
           {"seconds", seconds}};
 }

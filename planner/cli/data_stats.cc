@@ -20,7 +20,7 @@
 #include "planner/cli/progress_bar.h"
 #include "planner/cli/sample_runs.h"
 #include "planner/cli/terminal.h"
-#include "planner/data/samples/mixture.h"
+#include "planner/data/samples/count_samples.h"
 #include "planner/data/samples/sample_source.h"
 #include "planner/views/show/show.h"
 
@@ -249,9 +249,7 @@ int StatsOfData(const Plan& plan, const DataOptions& options) {
   for (const SourcePlan& each : plan.data.sources) weights += each.weight;
   for (const SourcePlan& each : plan.data.sources)
     figures.shares.push_back(static_cast<double>(each.weight) / static_cast<double>(weights));
-  std::vector<int64_t> each_weight;
-  for (const SourcePlan& each : plan.data.sources) each_weight.push_back(each.weight);
-  if (!each_weight.empty()) figures.of_run = Mixture(each_weight).CountsOf(figures.run_samples);
+  figures.of_run = SamplesOfSources(plan.data, figures.run_samples);
   figures.read = *std::move(read);
   for (const SampleFigures& sample : figures.read) {
     SourceFigures& sum = figures.sources[sample.source];

@@ -124,7 +124,9 @@ void TakeCounts(int64_t sequence, DataPlan& data, EvaluationPlan& evaluation) {
     if (!counted) continue;
     set.data.counted = *counted;
     set.data.counted.first_patches.clear();  // they tell how long steps take
-    if (set.samples == 0) set.samples = SamplesAtHand(set.data, sequence).value_or(0);
+    if (set.samples > 0) continue;
+    if (const std::optional<std::vector<int64_t>> epoch = EpochAtHand(set.data, sequence))
+      set.samples = SamplesOnce(set.data, *epoch);
   }
 }
 

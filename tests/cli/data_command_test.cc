@@ -15,6 +15,7 @@ namespace planwright::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
@@ -330,8 +331,15 @@ TEST_F(DataCommand, StatsOfTheRunAddUp) {
   words.replace(words.find("sources: ["), 10,
                 "sources: [{name: b, kind: webdataset, weight: 3, shards: [" + shards_ +
                     "]}, {name: c, kind: webdataset, weight: 7, shards: [" + shards_ + "]}, ");
+  const auto validity = [&] { return nlohmann::json::parse(Plan("validate " + words + " --json").out)["summary"]; };
+  EXPECT_TRUE(validity()["epochs"].is_null());
+  EXPECT_THAT(Plan("validate " + words).out, Not(HasSubstr("epochs")));
   ASSERT_EQ(Plan("data index " + words).status, kExitSuccess);
   const nlohmann::json json = nlohmann::json::parse(Plan("data stats " + words + " --json").out);
+  EXPECT_THAT(Plan("validate " + words).out, ContainsRegex("\ndata           [0-9.]+ epochs of b, [0-9.]+ epochs of c, "
+                                                           "[0-9.]+ epochs of waves\n"));
+  for (const nlohmann::json& source : json["sources"])
+    EXPECT_EQ(validity()["epochs"][source["name"].get<std::string>()], source["epochs"]);
   int64_t samples = 0;
   for (const nlohmann::json& source : json["sources"]) {
     EXPECT_TRUE(source["run_samples"].is_number_integer());

@@ -102,6 +102,12 @@ std::optional<Kept> KeptAtHand(const DataPlan& data, int64_t sequence) {
   return kept;
 }
 
+std::vector<int64_t> WeightsOf(const DataPlan& data) {
+  std::vector<int64_t> weights;
+  for (const SourcePlan& source : data.sources) weights.push_back(source.weight);
+  return weights;
+}
+
 }  // namespace
 
 std::string CountedPath(const DataPlan& data, int64_t sequence) {
@@ -139,15 +145,18 @@ std::optional<CountedSamples> CountedAtHand(const DataPlan& data, int64_t sequen
   return std::move(kept->counted);
 }
 
-std::optional<int64_t> SamplesAtHand(const DataPlan& data, int64_t sequence) {
-  const std::optional<Kept> kept = KeptAtHand(data, sequence);
+std::optional<std::vector<int64_t>> EpochAtHand(const DataPlan& data, int64_t sequence) {
+  std::optional<Kept> kept = KeptAtHand(data, sequence);
   if (!kept) return std::nullopt;
-  return SamplesOnce(data, kept->samples);
+  return std::move(kept->samples);
+}
+
+std::vector<int64_t> SamplesOfSources(const DataPlan& data, int64_t samples) {
+  return data.sources.empty() ? std::vector<int64_t>() : Mixture(WeightsOf(data)).CountsOf(samples);
 }
 
 int64_t SamplesOnce(const DataPlan& data, const std::vector<int64_t>& samples) {
-  std::vector<int64_t> weights;
-  for (const SourcePlan& source : data.sources) weights.push_back(source.weight);
+  const std::vector<int64_t> weights = WeightsOf(data);
   const auto all = static_cast<double>(std::accumulate(weights.begin(), weights.end(), int64_t{0}));
   // Of so many a source has come less than one sample too often.
   double sure = static_cast<double>(kMostSamples);

@@ -24,10 +24,14 @@ absl::Status KeepCounted(const DataPlan& data, int64_t sequence, const SampleSou
 // What that file says of images; of data without encoders only the digest. nullopt: there is none, or it is damaged.
 std::optional<CountedSamples> CountedAtHand(const DataPlan& data, int64_t sequence);
 
-// How many samples of the mixture come before one that is read a second time, by that file: what `samples: all` of an
-// evaluation set means. nullopt: as above.
-std::optional<int64_t> SamplesAtHand(const DataPlan& data, int64_t sequence);
-// The same of sources with so many samples each, at least 1.
+// Samples of an epoch of each source, by that file. nullopt: as above.
+std::optional<std::vector<int64_t>> EpochAtHand(const DataPlan& data, int64_t sequence);
+
+// Of sources with so many samples in an epoch, at least 1: how many samples of the mixture come before one that is read
+// a second time. This is what `samples: all` of an evaluation set means.
 int64_t SamplesOnce(const DataPlan& data, const std::vector<int64_t>& samples);
+
+// How many of the first so many samples of the mixture are of each source. None where there are no sources.
+std::vector<int64_t> SamplesOfSources(const DataPlan& data, int64_t samples);
 
 }  // namespace planwright
