@@ -48,7 +48,7 @@ std::string ModelNames() {
 }
 
 // The first recipe as messages name it. It is a text, on which overrides are laid.
-constexpr char kFirstRecipe[] = "<first recipe>";
+constexpr char kFirstRecipe[] = "<first recipe>";  // beside the file that it becomes
 
 bool IsOverride(const Location& where) { return where.file && *where.file == kCommandLine; }
 
@@ -219,7 +219,7 @@ int InitRecipe(const InitFlags& flags) {
   }
   if (flags.replace && !flags.output) return UsageError("option `--replace` is for -o");
   const int64_t gpus = *flags.gpus;
-  const std::string output = flags.output.value_or("");
+  const std::string output = flags.output.value_or(""), file = output.empty() ? "recipe.yaml" : output;
   std::string model = flags.model.value_or("");
   if (flags.output) {
     if (absl::Status status = CheckRecipeTarget(output, flags.replace, model); !status.ok()) return UsageError(status);
@@ -230,7 +230,9 @@ int InitRecipe(const InitFlags& flags) {
   if (folders) steady.Say([] { return "reading folders and shards"; });
   absl::StatusOr<StartedRecipe> started = absl::UnknownError("");
   if (folders) {
-    absl::StatusOr<FolderRecipe> of_folders = StartFromFolders(flags.folders, gpus, request.overrides);
+    FolderWords words = flags.folders;
+    words.file = file;
+    absl::StatusOr<FolderRecipe> of_folders = StartFromFolders(words, gpus, request.overrides);
     if (!of_folders.ok()) {
       UsageError(of_folders.status());
       return absl::IsFailedPrecondition(of_folders.status()) ? kExitInvalid : kExitUsage;
@@ -252,11 +254,11 @@ int InitRecipe(const InitFlags& flags) {
     if (absl::Status status = LayOverrides({InitializeFrom(weights.from)}, started->own); !status.ok())
       return UsageError(status);
   }
-  const std::string file = output.empty() ? "recipe.yaml" : output;
   // A text, so that messages can point at its lines.
-  const std::string first = *TextOfStarted(*started, {}, "", kFirstRecipe);
-  const std::map<std::string, std::string> sources = {{kFirstRecipe, first}};
-  std::optional<YamlNode> tree = RecipeTreeOfText(first, kFirstRecipe, diagnostics);
+  const std::string name = (fs::path(file).parent_path() / kFirstRecipe).string();
+  const std::string first = *TextOfStarted(*started, {}, "", name);
+  const std::map<std::string, std::string> sources = {{name, first}};
+  std::optional<YamlNode> tree = RecipeTreeOfText(first, name, diagnostics);
   Require(tree.has_value(), "what a first recipe is written as can be read");
   request.recipe = *std::move(tree);
   const auto invalid = [&] {

@@ -97,6 +97,16 @@ class FromPhotos(unittest.TestCase):
             self.assertEqual(after.returncode, 0, after.stdout)
             self.assertIn(f"an epoch of the data is {samples} samples of 64 tokens, as its index counts", after.stdout)
             self.assertNotIn("count as full", self.shell("plan show mine.yaml time", at).stdout)
+            # The index is beside the recipe, wherever that is.
+            (at / "recipes").mkdir()
+            init = init.replace("-o mine.yaml", "-o recipes/mine.yaml")
+            before = self.shell(init, at)
+            self.assertEqual(before.returncode, 0, before.stdout)
+            self.assertIn("has counted them in recipes/data_index, the same command with --replace", before.stdout)
+            self.assertEqual(self.shell("plan data index recipes/mine.yaml", at).returncode, 0)
+            after = self.shell(init, at)
+            self.assertEqual(after.returncode, 0, after.stdout)
+            self.assertIn(f"an epoch of the data is {samples} samples of 64 tokens, as its index counts", after.stdout)
 
     def test_what_follows_from_overrides(self):
         init = f"{INIT} precision.params=fp32 data.max_patches=4"

@@ -1,5 +1,6 @@
 #include "planner/cli/first/folder_counts.h"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -34,6 +35,7 @@ FolderCounts CountsAtHand(const Recipe& recipe) {
   std::optional<DataPlan> data = PlanData(with_ids, told_later);
   if (!data || !RowOf(data->kind).indexed) return counts;
   const int64_t sequence = *recipe.batch.sequence_length;
+  counts.index = std::filesystem::path(CountedPath(*data, sequence)).parent_path().string();
   counts.data = CountsOf(*std::move(data), sequence, counts.problem);
   if (counts.data.empty()) return counts;
   counts.sequence = sequence;

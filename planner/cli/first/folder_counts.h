@@ -15,6 +15,7 @@ struct FolderCounts {
   // Of the sources of the training, and of those of the first evaluation set, in their order. The latter may be
   // unknown.
   std::vector<SourceCounts> data, evaluation;
+  std::string index;    // the folder of the index, where there may be one; empty: unknown
   std::string problem;  // why plans will not know the counts; empty: they will
 };
 

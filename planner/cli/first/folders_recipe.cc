@@ -248,11 +248,13 @@ std::vector<std::string> TrainingNotes(const FolderParts& parts) {
   return {absl::StrCat("the encoder and the language model are frozen, and the projector alone is trained: ", trains)};
 }
 
-// What the index of this recipe's data counts. A recipe that cannot be read is told of later.
-FolderCounts CountsOf(const StartedRecipe& started, const std::vector<std::string>& overrides) {
+// What the index of this recipe's data counts, as a recipe that is written to `file`. One that cannot be read is told
+// of later.
+FolderCounts CountsOf(const StartedRecipe& started, const std::vector<std::string>& overrides,
+                      const std::string& file) {
   Diagnostics told_later;
-  const absl::StatusOr<std::string> text = TextOfStarted(started, {}, "", "<first recipe>");
-  std::optional<YamlNode> tree = text.ok() ? RecipeTreeOfText(*text, "<first recipe>", told_later) : std::nullopt;
+  const absl::StatusOr<std::string> text = TextOfStarted(started, {}, "", file);
+  std::optional<YamlNode> tree = text.ok() ? RecipeTreeOfText(*text, file, told_later) : std::nullopt;
   const std::optional<Recipe> recipe = tree ? ReadRecipe(*tree, overrides, told_later) : std::nullopt;
   return recipe && recipe->damaged.empty() && !told_later.has_errors() ? CountsAtHand(*recipe) : FolderCounts();
 }
@@ -294,7 +296,8 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
     sizes = SizesFor(parts, counts, models.value, gpus);
     recipe.started = StartWithModels(recipe.name, models, KeysOf(parts, counts, sizes), gpus);
     if (sizes.counted) break;
-    FolderCounts now = CountsOf(recipe.started, overrides);
+    FolderCounts now = CountsOf(recipe.started, overrides, words.file);
+    counts.index = now.index;
     if (now.sequence == 0) break;
     counts = std::move(now);
   }
@@ -304,7 +307,9 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
     absl::StrAppend(&about, ", as its index counts");
   } else if (sizes.image_tokens > 0) {
     absl::StrAppend(&about, ", if every image has ", WithCommas(sizes.image_tokens),
-                    ": once `plan data index` has counted them, the same command with --replace knows it");
+                    ": once `plan data index` has counted them",
+                    counts.index.empty() ? "" : absl::StrCat(" in ", Printable(counts.index)),
+                    ", the same command with --replace knows it");
   }
   notes.push_back(std::move(about));
   if (!counts.problem.empty())

@@ -16,6 +16,7 @@ struct FolderWords {
   std::string encoder;     // one of an encoder; empty: none
   std::string data;        // shards: a pattern, or the folder that `prepare` made, several with commas between
   std::string evaluation;  // the same of shards that are evaluated; empty: none
+  std::string file;        // that the recipe is written to: its index is beside it
 };
 
 struct FolderRecipe {
