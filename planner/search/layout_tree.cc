@@ -222,6 +222,14 @@ std::vector<OpenNode> LayoutTree::PartsOf(const OpenNode& node, double most_seco
   }
 }
 
+double LayoutTree::LeastOf(std::span<const size_t> placings) {
+  if (placings.empty()) return kInfinite;
+  // There may be as many as nodes, and where it has the most ranks it takes the least.
+  int64_t ranks = 0;
+  for (const size_t p : placings) ranks = std::max(ranks, space_.placings()[p].ranks[language_]);
+  return quick_.LeastOnRanks(ranks);
+}
+
 std::vector<size_t> LayoutTree::GridsWithStages(size_t p) {
   std::vector<size_t> grids;
   if (!space_.MayMoveLayers(language_)) return grids;

@@ -5,6 +5,7 @@
 
 #include <list>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -69,9 +70,9 @@ class LayoutTree : public NodeSource {
   // The first layout of each grid of the language model whose layers may be moved between stages.
   std::vector<size_t> GridsWithStages(size_t placing);
 
-  // The least that a step takes on a placing by the products of the language model alone, as nothing is faster than
-  // these; 0: unknown.
-  double LeastOf(size_t placing) { return quick_.LeastOnRanks(space_.placings()[placing].ranks[language_]); }
+  // The least that a step takes on any of these placings by the products of the language model alone, as nothing is
+  // faster than these; 0: unknown; infinite: there are none.
+  double LeastOf(std::span<const size_t> placings);
 
   QuickSteps& quick() { return quick_; }
   BudgetRule& budget() { return budget_; }

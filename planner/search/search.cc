@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "planner/search/layout_tree.h"
 #include "planner/search/ranking.h"
@@ -33,9 +34,7 @@ class Search {
     for (; done < placings.size() && !ranking_.Stop(); ++done) {
       if (!TryPlacing(placings[done])) break;
     }
-    double unseen = kInfinite;
-    for (; done < placings.size(); ++done) unseen = std::min(unseen, tree_.LeastOf(placings[done]));
-    ranking_.Decide(unseen);
+    ranking_.Decide(tree_.LeastOf(std::span(placings).subspan(done)));
     MoveLayers();
     Found found = ranking_.Finish();
     found.counts = counts_;

@@ -122,14 +122,15 @@ void Space::FindPlacings(int64_t ranks) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return given_.modules[a].first_rank < given_.modules[b].first_rank; });
+  size_t known = 0;  // placings that others may be the same as: there may be as many as nodes, which differ
   const auto add = [&](const Placing& placing) {
     for (size_t m = 0; m < count; ++m) {
       const std::string key = absl::StrCat("modules.", *recipe_.modules[m].name, ".placement.");
       if (Fixed(key + "ranks") && placing.ranks[m] != given_.modules[m].ranks) return;
       if (Fixed(key + "first_rank") && placing.first_rank[m] != given_.modules[m].first_rank) return;
     }
-    for (const Placing& known : placings_) {
-      if (known.ranks == placing.ranks && known.first_rank == placing.first_rank) return;
+    for (size_t p = 0; p < known; ++p) {
+      if (placings_[p].ranks == placing.ranks && placings_[p].first_rank == placing.first_rank) return;
     }
     placings_.push_back(placing);
   };
@@ -142,8 +143,10 @@ void Space::FindPlacings(int64_t ranks) {
   given.together = count > 1 && given_.modules[0].first_rank == given_.modules[1].first_rank;
   if (end == ranks) add(given);
   if (count > 1) {
+    known = placings_.size();
     add({std::vector<int64_t>(count, 0), std::vector<int64_t>(count, ranks), true});
   }
+  known = placings_.size();
   // On one node by single ranks, else by whole nodes.
   const int64_t node = std::max<int64_t>(1, *recipe_.cluster.gpus_per_node);
   const int64_t unit = ranks > node && ranks % node == 0 ? node : 1;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/compile/compile.h"
 #include "planner/predict/estimate/memory.h"
@@ -103,6 +105,19 @@ TEST(Tune, RecomputesSetsOfKindsAndElementwise) {
             (Ways{"none", "full", "elementwise", "mamba", "mamba+elementwise", "moe", "moe+elementwise"}));
   EXPECT_EQ(ways_of(0, "trained"), (Ways{"none", "full", "elementwise"}));
   EXPECT_EQ(ways_of(0, "frozen"), Ways{"none"}) << "it has no backward";
+}
+
+TEST(Tune, PlacesModulesInEveryWayOnce) {
+  for (const int64_t nodes : {1, 2, 3, 50'000}) {
+    const TunedRecipe tuned =
+        ReadTuned(kTiny, {"cluster.gpus_per_node=8", absl::StrCat("cluster.nodes=", nodes)}).value();
+    const Space space(tuned.recipe, 8 * nodes, {});
+    std::set<std::pair<std::vector<int64_t>, std::vector<int64_t>>> placings;
+    for (const Placing& placing : space.placings()) placings.insert({placing.first_rank, placing.ranks});
+    EXPECT_EQ(placings.size(), space.placings().size());
+    // Together, or apart: of one node by ranks, else by nodes.
+    EXPECT_EQ(static_cast<int64_t>(placings.size()), nodes == 1 ? 8 : nodes);
+  }
 }
 
 // Of the encoder, too.
