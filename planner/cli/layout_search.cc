@@ -40,6 +40,7 @@ using Clock = std::chrono::steady_clock;
 // Fewer take seconds, unless their plans are very long.
 constexpr double kManyCandidates = 100'000;
 constexpr int64_t kMostSeconds = 1'000'000'000;
+constexpr int64_t kMostMargin = 1'000;             // GB
 constexpr int64_t kMostAsked = 1'000'000'000'000;  // candidates, simulations
 
 constexpr std::array kSignals = {SIGINT, SIGTERM};
@@ -163,6 +164,22 @@ absl::StatusOr<double> ReadSeconds(const std::string& name, const std::string& t
       absl::StrCat("option `", name, "` needs a number above 0, at most ", kMostSeconds, "; found `", text, "`"));
 }
 
+absl::StatusOr<Preference> ReadPreference(const std::string& name, const std::string& text) {
+  if (text == "simple") return Preference::kSimple;
+  if (text == "memory") return Preference::kMemory;
+  return absl::InvalidArgumentError(absl::StrCat("option `", name, "` is simple or memory; found `", text, "`"));
+}
+
+// In GB of 10^9 bytes, as `cluster.device.memory` is.
+absl::StatusOr<int64_t> ReadMargin(const std::string& name, const std::string& text) {
+  double gigabytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), gigabytes);
+  if (error == std::errc() && end == text.data() + text.size() && gigabytes >= 0 && gigabytes <= kMostMargin)
+    return static_cast<int64_t>(std::llround(gigabytes * 1e9));
+  return absl::InvalidArgumentError(
+      absl::StrCat("option `", name, "` needs GB, a number from 0 to ", kMostMargin, "; found `", text, "`"));
+}
+
 absl::StatusOr<std::vector<std::string>> ReadKeys(const std::string& name, const std::string& text) {
   return std::vector<std::string>(absl::StrSplit(text, ','));
 }
@@ -171,17 +188,24 @@ absl::StatusOr<std::vector<std::string>> ReadKeys(const std::string& name, const
 
 std::vector<Option> SearchOptions(double seconds) {
   const auto request = [](auto TuneRequest::*part) { return At(&SearchFlags::request, part); };
-  return {{"--fix KEYS", request(&TuneRequest::fixed),
-           "keys that keep their value, comma separated: modules.language.parallel.tp,gradients", ReadKeys},
-          {"--best N", request(&TuneRequest::best), "list so many layouts (default: 10)", WholeNumbers{1, 1000}},
-          {"--seconds S", request(&TuneRequest::seconds),
-           absl::StrCat("end the search after so many seconds, with the best so far (default: ", seconds, ")"),
-           ReadSeconds},
-          {"--candidates N", request(&TuneRequest::candidates),
-           "begin nothing more after so many timed layouts; what was begun is finished", WholeNumbers{1, kMostAsked}},
-          {"--simulations N", request(&TuneRequest::simulations),
-           absl::StrCat("simulate at most so many layouts to find the fastest (default: ", kSimulations, ")"),
-           WholeNumbers{1, kMostAsked}}};
+  return {
+      {"--fix KEYS", request(&TuneRequest::fixed),
+       "keys that keep their value, comma separated: modules.language.parallel.tp,gradients", ReadKeys},
+      {"--best N", request(&TuneRequest::best), "list so many rows (default: 10)", WholeNumbers{1, 1000}},
+      {"--prefer WHAT", request(&TuneRequest::prefer),
+       "of layouts that are as fast as the fastest, as far as that is known, the first is the simplest (simple, the "
+       "default) or one that needs less memory (memory)",
+       ReadPreference},
+      {"--margin GB", request(&TuneRequest::margin), "leave so much memory of each device free (default: 0)",
+       ReadMargin},
+      {"--seconds S", request(&TuneRequest::seconds),
+       absl::StrCat("end the search after so many seconds, with the best so far (default: ", seconds, ")"),
+       ReadSeconds},
+      {"--candidates N", request(&TuneRequest::candidates),
+       "begin nothing more after so many timed layouts; what was begun is finished", WholeNumbers{1, kMostAsked}},
+      {"--simulations N", request(&TuneRequest::simulations),
+       absl::StrCat("simulate at most so many layouts to find the fastest (default: ", kSimulations, ")"),
+       WholeNumbers{1, kMostAsked}}};
 }
 
 LayoutSearch::LayoutSearch(bool quiet, SteadyLines* steady) : quiet_(quiet), steady_(steady) {

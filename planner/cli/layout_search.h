@@ -25,7 +25,7 @@ struct SearchFlags : CommandOptions {
   TuneRequest request{.seconds = kSearchSeconds};
 };
 
-// --fix, --best, --seconds, --candidates, --simulations. `seconds`: what helps call the default.
+// --fix, --best, --prefer, --margin, --seconds, --candidates, --simulations. `seconds`: what helps call the default.
 std::vector<Option> SearchOptions(double seconds = kSearchSeconds);
 
 // One search or several. The first SIGINT or SIGTERM ends the one that goes on, which returns the best so far; a second

@@ -7,23 +7,6 @@
 
 namespace planwright {
 
-size_t FirstOfEqual(std::span<const FoundLayout> equals, int64_t worth) {
-  const auto figures = [&](size_t i) { return std::tie(equals[i].step.seconds, equals[i].step.memory); };
-  size_t first = 0;
-  for (size_t i = 1; i < equals.size(); ++i) {
-    if (figures(i) < figures(first)) first = i;
-  }
-  for (;;) {
-    const int64_t most = equals[first].step.memory - worth;
-    size_t smaller = equals.size();
-    for (size_t i = 0; i < equals.size(); ++i) {
-      if (equals[i].step.memory < most && (smaller == equals.size() || figures(i) < figures(smaller))) smaller = i;
-    }
-    if (smaller == equals.size()) return first;
-    first = smaller;
-  }
-}
-
 const std::string& FoundLayouts::DigestOf(size_t index) {
   std::string& digest = digests_[index];
   if (digest.empty()) digest = PlanDigest(PlanOf(tuned_, layouts_[index].candidate).value());

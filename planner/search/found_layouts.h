@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,11 +16,6 @@ struct FoundLayout {
   Candidate candidate;
   WholeStep step;
 };
-
-// Which of layouts that are equal within the error of their times comes first: the fastest, unless others need less
-// memory by more than `worth` bytes; then the fastest of these, unless others need less than that one by more than
-// `worth`; and so on. Returns its index; `equals` is not empty.
-size_t FirstOfEqual(std::span<const FoundLayout> equals, int64_t worth);
 
 // Several candidates may make the same plan: of these, it keeps the one that changes least of the recipe.
 class FoundLayouts {

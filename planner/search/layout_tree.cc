@@ -197,7 +197,7 @@ Candidate LayoutTree::CandidateOf(const OpenNode& node) {
   Candidate candidate;
   const size_t count = tuned_.recipe.modules.size();
   std::vector<LayoutIndex> at(count, node.language);
-  if (node.level == OpenNode::Level::kLanguage) {
+  if (node.level == OpenNode::Level::kLanguage || node.level == OpenNode::Level::kSplits) {
     const ModuleChoice language = ChoiceOf(node.placing, language_, node.language);
     const OtherModules& others = OthersThatFit(node.placing, MicrobatchesOf(node.micro, language));
     for (size_t m = 0; m < count; ++m) {
@@ -212,6 +212,23 @@ Candidate LayoutTree::CandidateOf(const OpenNode& node) {
   candidate.step = one ? space_.steps()[node.step] : space_.steps().back();
   candidate.step.micro_samples = space_.micro_samples()[node.micro];
   return candidate;
+}
+
+Simplicity LayoutTree::SimplicityOf(const OpenNode& node) {
+  const Placing& placing = space_.placings()[node.placing];
+  const size_t count = tuned_.recipe.modules.size();
+  const bool all = node.level == OpenNode::Level::kModules || node.level == OpenNode::Level::kOne;
+  Simplicity simplicity{.axes = count > 1 && !placing.together ? 1 : 0};
+  for (size_t m = 0; m < count; ++m) {
+    if (!all && m != language_) continue;  // layouts of others are still open
+    const LayoutIndex at = all ? chosen_[node.layouts + m] : node.language;
+    const Simplicity one = planwright::SimplicityOf(LayoutsOf(node.placing)[m][at.layout]);
+    simplicity.axes += one.axes;
+    // Of a node of splits no stages are chosen.
+    simplicity.uneven += node.level == OpenNode::Level::kSplits ? 0 : one.uneven;
+    simplicity.recomputed += space_.RecomputedBy(m, at.way);
+  }
+  return simplicity;
 }
 
 std::vector<OpenNode> LayoutTree::PartsOf(const OpenNode& node, double most_seconds) {

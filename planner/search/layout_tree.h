@@ -42,6 +42,7 @@ class LayoutTree : public NodeSource {
   LayoutTree(const TunedRecipe& tuned, Space& space, TuneCounts& counts);
 
   Candidate CandidateOf(const OpenNode& node) override;
+  Simplicity SimplicityOf(const OpenNode& node) override;
   std::vector<OpenNode> PartsOf(const OpenNode& node, double most_seconds) override;
   double LeftOut() const override { return left_out_; }
 

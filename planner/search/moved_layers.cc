@@ -1,6 +1,8 @@
 // The part of Ranking for layouts with other layers in their stages than those that differ by at most one.
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "planner/search/ranking.h"
 
@@ -11,6 +13,8 @@ namespace {
 constexpr int64_t kMostSimulated = 200, kMostTimed = 200'000;
 // Ways of which one candidate is simulated, before those of all are in the order of their bounds.
 constexpr int64_t kTries = 60;
+// For each row of the table that is lacking, so many others are tried at most.
+constexpr size_t kTriesOfRow = 30;
 
 bool IsOneWay(const OpenNode& node) {
   return node.level == OpenNode::Level::kModules || node.level == OpenNode::Level::kOne;
@@ -91,6 +95,36 @@ void Ranking::DecideMoved(bool all) {
   found_.moved_all = all;
   const double least = std::min({moved_.least(), moved_dropped_, source_.LeftOut(), simulated_.Fastest()});
   if (all && least < kInfinite) found_.moved_bound = least;
+}
+
+// Of each row the way with the least bound, and of that one layout.
+void Ranking::SimulateMovedRows(size_t most) {
+  if (rows_.empty() || most == 0) return;
+  const TuneCounts before = counts_;
+  std::set<Candidate> tried = Rows();
+  const size_t full = tried.size() + most;
+  const StepChoice like = simulated_.Sorted().front().candidate.step;
+  for (size_t tries = 0; tries < kTriesOfRow * most && !rows_.empty() && Rows().size() < full && MayGoOn();) {
+    OpenNode node = rows_.Next();
+    if (node.seconds > MostSeconds()) break;
+    if (!tried.insert(RowOf(source_.CandidateOf(node))).second) continue;
+    ++tries;
+    for (bool goes_on = true; goes_on && node.level != OpenNode::Level::kOne;) {
+      const std::vector<OpenNode> parts = source_.PartsOf(node, MostSeconds());
+      const auto rank = [&](const OpenNode& part) {
+        const bool rest = part.level == OpenNode::Level::kSplits;  // ways of larger bounds
+        const bool other = part.level == OpenNode::Level::kOne && !SameSteps(source_.CandidateOf(part).step, like);
+        return std::tuple(rest, other, part.seconds);
+      };
+      const auto least = std::min_element(parts.begin(), parts.end(),
+                                          [&](const OpenNode& a, const OpenNode& b) { return rank(a) < rank(b); });
+      goes_on = least != parts.end() && !Stop();
+      if (goes_on) node = *least;
+    }
+    if (node.level == OpenNode::Level::kOne) Simulate(node);
+  }
+  found_.moved_timed += counts_.timed - before.timed, found_.moved_simulated += counts_.simulated - before.simulated;
+  counts_ = before;
 }
 
 }  // namespace planwright

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/search/candidate.h"
+#include "planner/search/simplicity.h"
 
 namespace planwright {
 
@@ -37,8 +38,11 @@ struct OpenNode {
 class NodeSource {
  public:
   virtual ~NodeSource() = default;
-  // The candidate of a node of one; of others, the one of its candidates that is taken to be the fastest.
+  // The candidate of a node of one; of others, the one of its candidates that is taken to be the fastest, but for the
+  // layers of stages where they are open.
   virtual Candidate CandidateOf(const OpenNode& node) = 0;
+  // No candidate of a node is simpler.
+  virtual Simplicity SimplicityOf(const OpenNode& node) = 0;
   // The parts of a node with more than one candidate. Those that break a rule, do not fit or have bounds above
   // `most_seconds` are counted and left out.
   virtual std::vector<OpenNode> PartsOf(const OpenNode& node, double most_seconds) = 0;

@@ -28,7 +28,7 @@ CommunicationUse UseOver(const std::vector<int>& ranks, int gpus, OpKind kind, d
 }  // namespace
 
 QuickSteps::QuickSteps(const TunedRecipe& tuned, const Rates& rates)
-    : tuned_(tuned), rates_(rates), pieces_(tuned, rates), limit_(DeviceOf(tuned.cluster).memory),
+    : tuned_(tuned), rates_(rates), pieces_(tuned, rates), limit_(DeviceOf(tuned.cluster).memory - tuned.margin),
       node_(std::max(1, tuned.cluster.gpus_per_node)), measured_(tuned.cluster.profile.measured()),
       feeds_(tuned.recipe.modules.size(), false) {
   for (size_t m = 0; m < tuned.recipe.modules.size(); ++m) {

@@ -85,7 +85,7 @@ class QuickSteps {
 
   size_t language() const { return language_; }               // index of the language model
   bool Feeds(size_t module) const { return feeds_[module]; }  // the language model
-  int64_t limit() const { return limit_; }                    // bytes of the device; 0: unknown
+  int64_t limit() const { return limit_; }                    // bytes of the device without the margin; 0: unknown
   int64_t plans() const { return pieces_.plans(); }
 
  private:

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
+#include <tuple>
 
 namespace planwright {
 namespace {
@@ -10,6 +12,7 @@ namespace {
 // Candidates whose bound is above the fastest by more than this are cut. Those within may be smaller.
 constexpr double kKept = 1.1;
 constexpr size_t kMostOnFrontier = 12, kMostOthers = 8;
+constexpr size_t kMostLookedAt = 20'000;  // nodes, for rows that are not shown yet
 // The best of a node with such a bound is simulated at once: it cuts much of what follows.
 constexpr double kMuchBetter = 0.97;
 constexpr int kMostDives = 50;
@@ -24,7 +27,7 @@ bool Ranking::Stop() {
   return found_.interrupted;
 }
 
-double Ranking::MostSeconds() const { return std::max(kKept, 1 + error_) * Fastest(); }
+double Ranking::MostSeconds() const { return kKept * Fastest(); }
 
 void Ranking::Know(FoundLayout layout) {
   known_seconds_ = std::min(known_seconds_, layout.step.seconds);
@@ -71,6 +74,10 @@ Found Ranking::Finish() {
   const bool interrupted = found_.interrupted;
   most_simulated_ = counts_.simulated + std::max(kBeside, request_.simulations / kShareBeside);
   SimulateEquals();
+  // Of both sorts, as either may be the faster.
+  const size_t rows = LacksRows() ? request_.best - Rows().size() : 0;
+  SimulateMovedRows(rows);
+  SimulateOtherRows(rows);
   SimulateFrontier();
   found_.whole = simulated_.Sorted();
   found_.interrupted = interrupted;
@@ -128,44 +135,96 @@ void Ranking::TakeWhatIsKnown() {
   for (FoundLayout& known : known_) simulated_.Add(std::move(known));
 }
 
-// Of those that are as fast as the fastest, within the error of the times, the ones with the least memory: they may
-// come before it (FirstOfEqual).
-void Ranking::SimulateEquals() {
-  if (!(error_ > 0) || simulated_.empty() || Stop()) return;
-  const double most = simulated_.Fastest() * (1 + error_);
-  std::vector<int64_t> memory;
-  for (const FoundLayout& found : simulated_.layouts()) {
-    if (found.step.seconds <= most) memory.push_back(found.step.memory);
-  }
-  std::sort(memory.begin(), memory.end());
-  const auto later = [](const OpenNode& a, const OpenNode& b) {
-    return std::tie(a.memory, a.seconds, a.order) > std::tie(b.memory, b.seconds, b.order);
+void Ranking::SimulateBetter(double within, double worth,
+                             const std::function<Merit(Simplicity, double, int64_t)>& merit) {
+  if (simulated_.empty() || Stop()) return;
+  const double most = simulated_.Fastest() * (1 + within);
+  std::optional<Merit> best;
+  const auto take = [&](const FoundLayout& found) {
+    if (found.step.seconds > most) return;
+    const Merit its = merit(SimplicityOf(found.candidate), found.step.seconds, found.step.memory);
+    if (!best || its < *best) best = its;
   };
-  std::vector<OpenNode> open = open_.TakeUpTo(most), slower;
+  for (const FoundLayout& found : simulated_.layouts()) take(found);
+  struct Open {
+    Merit merit;
+    OpenNode node;
+  };
+  const auto later = [](const Open& a, const Open& b) {
+    return std::tie(a.merit, a.node.seconds, a.node.order) > std::tie(b.merit, b.node.seconds, b.node.order);
+  };
+  const auto of_node = [&](const OpenNode& node) {
+    return Open{merit(source_.SimplicityOf(node), node.seconds, node.memory), node};
+  };
+  std::vector<Open> open;
+  std::vector<OpenNode> left;
+  for (const OpenNode& node : open_.TakeUpTo(most)) open.push_back(of_node(node));
   std::make_heap(open.begin(), open.end(), later);
   while (!open.empty() && MayGoOn()) {
-    if (memory.size() >= request_.best && open.front().memory >= memory[request_.best - 1]) break;
+    const Merit& next = open.front().merit;
+    if (best && (next.simplicity > best->simplicity ||
+                 (next.simplicity == best->simplicity && next.less + worth >= best->less)))
+      break;
     std::pop_heap(open.begin(), open.end(), later);
-    const OpenNode node = open.back();
+    const OpenNode node = open.back().node;
     open.pop_back();
     if (node.level != OpenNode::Level::kOne) {
       for (const OpenNode& part : source_.PartsOf(node, MostSeconds())) {
         if (part.seconds > most) {
-          slower.push_back(part);
+          left.push_back(part);
         } else {
-          open.push_back(part), std::push_heap(open.begin(), open.end(), later);
+          open.push_back(of_node(part)), std::push_heap(open.begin(), open.end(), later);
         }
       }
       continue;
     }
     const size_t before = simulated_.layouts().size();
-    const WholeStep step = Simulate(node);
-    if (simulated_.layouts().size() > before && step.seconds <= most)
-      memory.insert(std::upper_bound(memory.begin(), memory.end(), step.memory), step.memory);
+    Simulate(node);
+    if (simulated_.layouts().size() > before) take(simulated_.layouts().back());
   }
-  found_.at_limit |= !open.empty() && counts_.simulated >= most_simulated_ &&
-                     (memory.size() < request_.best || open.front().memory < memory[request_.best - 1]);
-  open_.Reopen(open), open_.Reopen(slower);
+  for (const Open& one : open) left.push_back(one.node);
+  open_.Reopen(left);
+}
+
+// Those that may come before the fastest, and the simplest layout that is shown in any case.
+void Ranking::SimulateEquals() {
+  const double equal = std::max(rule_.errors.same_grids, rule_.errors.other_grids);
+  const bool simple = rule_.prefer == Preference::kSimple;
+  const auto by_time = [](Simplicity simplicity, double seconds, int64_t) { return Merit{simplicity, seconds}; };
+  if (equal > 0 && simple) SimulateBetter(equal, 0, by_time);
+  if (equal > 0) {
+    SimulateBetter(equal, static_cast<double>(rule_.worth), [&](Simplicity simplicity, double, int64_t memory) {
+      return Merit{simple ? simplicity : Simplicity{}, static_cast<double>(memory)};
+    });
+  }
+  SimulateBetter(kSimplestWithin, 0, by_time);
+}
+
+std::set<Candidate> Ranking::Rows() const {
+  std::set<Candidate> rows;
+  for (const FoundLayout& found : simulated_.layouts()) {
+    if (found.step.seconds <= MostSeconds()) rows.insert(RowOf(found.candidate));
+  }
+  return rows;
+}
+
+bool Ranking::LacksRows() { return !simulated_.empty() && !Stop() && Rows().size() < request_.best; }
+
+void Ranking::SimulateOtherRows(size_t most) {
+  std::set<Candidate> tried = Rows();
+  const size_t full = tried.size() + most;
+  bool lacks = most > 0;
+  std::vector<OpenNode> left;
+  const std::vector<OpenNode> open = lacks ? open_.TakeUpTo(MostSeconds()) : std::vector<OpenNode>();
+  for (size_t i = 0; i < open.size(); ++i) {
+    if (lacks && i < kMostLookedAt && MayGoOn() && tried.insert(RowOf(source_.CandidateOf(open[i]))).second) {
+      SimulateLeast(open[i]);
+      lacks = Rows().size() < full;
+    } else {
+      left.push_back(open[i]);
+    }
+  }
+  open_.Reopen(left);
 }
 
 // By the bounds, which are near: layouts that are smaller than all faster ones.

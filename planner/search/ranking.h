@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "planner/search/found_layouts.h"
@@ -17,17 +18,17 @@ inline constexpr size_t kMostOpen = 300'000;
 
 class Ranking {
  public:
-  // `error`, `stopped`: as SearchSpace has them. Keeps references.
-  Ranking(const TuneRequest& request, const TunedRecipe& tuned, double error,
+  // `rule`, `stopped`: as SearchSpace has them. Keeps references.
+  Ranking(const TuneRequest& request, const TunedRecipe& tuned, const ChoiceRule& rule,
           const std::function<bool(int64_t timed)>& stopped, NodeSource& source, TuneCounts& counts)
-      : request_(request), tuned_(tuned), error_(error), stopped_(stopped), source_(source), counts_(counts),
+      : request_(request), tuned_(tuned), rule_(rule), stopped_(stopped), source_(source), counts_(counts),
         simulated_(tuned) {}
 
   // True once the search is to end with what it has.
   bool Stop();
   // Seconds of the fastest that is known; infinite: none is.
   double Fastest() const { return std::min(known_seconds_, simulated_.Fastest()); }
-  // A bound above this is cut. Slower ones than the fastest may be smaller, or equal within the error.
+  // A bound above this is cut. Slower ones than the fastest may be simpler, or smaller.
   double MostSeconds() const;
 
   // A candidate that will come up in the space once more.
@@ -45,6 +46,11 @@ class Ranking {
   void AddMoved(const OpenNode& node);
   // Simulates these. `all`: they were all added.
   void DecideMoved(bool all);
+
+  // Whether the table has fewer rows than were asked for. Then nodes of layouts with other layers in their stages may
+  // be added that are slower than the fastest.
+  bool LacksRows();
+  void AddRow(const OpenNode& node) { rows_.Add(node); }
 
   Found Finish();
 
@@ -65,17 +71,31 @@ class Ranking {
   // Of nodes of AddMoved, the least bounds first: simulates one candidate of each way to give layers to stages.
   void TryMoved();
   void TakeWhatIsKnown();
+  // What may come before others: less of it comes first.
+  struct Merit {
+    Simplicity simplicity;
+    double less = 0;
+    auto operator<=>(const Merit&) const = default;
+  };
+  // Simulates what may take at most `within` longer than the fastest and may have less merit than all that was
+  // simulated; a difference of `less` up to `worth` does not count.
+  void SimulateBetter(double within, double worth, const std::function<Merit(Simplicity, double, int64_t)>& merit);
   void SimulateEquals();
+  // Rows of what was simulated and is not too slow.
+  std::set<Candidate> Rows() const;
+  // The best of at most so many rows that the table does not have yet, by their bounds.
+  void SimulateOtherRows(size_t most);
+  void SimulateMovedRows(size_t most);
   void SimulateFrontier();
   void FindOthers(const std::vector<OpenNode>& open);
 
   const TuneRequest& request_;
   const TunedRecipe& tuned_;
-  const double error_;
+  const ChoiceRule& rule_;
   const std::function<bool(int64_t)>& stopped_;
   NodeSource& source_;
   TuneCounts& counts_;
-  OpenNodes open_, moved_;
+  OpenNodes open_, moved_, rows_;
   FoundLayouts simulated_;
   std::vector<FoundLayout> known_;
   double known_seconds_ = std::numeric_limits<double>::infinity();  // of a candidate, before it comes up in the space

@@ -23,10 +23,10 @@ bool IsOn(const Candidate& candidate, const Placing& placing) {
 
 class Search {
  public:
-  Search(const TuneRequest& request, const TunedRecipe& tuned, Space& space, double error,
+  Search(const TuneRequest& request, const TunedRecipe& tuned, Space& space, const ChoiceRule& rule,
          const std::function<bool(int64_t)>& stopped)
       : tuned_(tuned), space_(space), tree_(tuned, space, counts_),
-        ranking_(request, tuned, error, stopped, tree_, counts_) {}
+        ranking_(request, tuned, rule, stopped, tree_, counts_) {}
 
   Found Run() {
     const std::vector<size_t> placings = PlacingsInOrder();
@@ -181,15 +181,20 @@ class Search {
 
   // Layouts with any layers in the stages of the language model.
   void MoveLayers() {
+    VisitSplits(ranking_.Fastest(), [&](const OpenNode& node) { ranking_.AddMoved(node); });
+    const bool all = !ranking_.Stop();
+    ranking_.DecideMoved(all);
+    if (ranking_.LacksRows()) VisitSplits(ranking_.MostSeconds(), [&](const OpenNode& node) { ranking_.AddRow(node); });
+  }
+
+  void VisitSplits(double most_seconds, const std::function<void(const OpenNode&)>& visit) {
     for (size_t p = 0; p < space_.placings().size(); ++p) {
       for (const size_t grid : ranking_.Stop() ? std::vector<size_t>() : tree_.GridsWithStages(p)) {
         for (size_t micro = 0; micro < space_.micro_samples().size() && !ranking_.Stop(); ++micro) {
-          for (const OpenNode& node : tree_.SplitsOf(p, micro, grid, ranking_.Fastest())) ranking_.AddMoved(node);
+          for (const OpenNode& node : tree_.SplitsOf(p, micro, grid, most_seconds)) visit(node);
         }
       }
     }
-    const bool all = !ranking_.Stop();
-    ranking_.DecideMoved(all);
   }
 
   const TunedRecipe& tuned_;
@@ -201,9 +206,9 @@ class Search {
 
 }  // namespace
 
-Found SearchSpace(const TuneRequest& request, const TunedRecipe& tuned, Space& space, double error,
+Found SearchSpace(const TuneRequest& request, const TunedRecipe& tuned, Space& space, const ChoiceRule& rule,
                   const std::function<bool(int64_t)>& stopped) {
-  return Search(request, tuned, space, error, stopped).Run();
+  return Search(request, tuned, space, rule, stopped).Run();
 }
 
 }  // namespace planwright

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "planner/search/equal_layouts.h"
 #include "planner/search/found_layouts.h"
 #include "planner/search/space.h"
 #include "planner/search/tune.h"
@@ -27,8 +28,8 @@ struct Found {
   bool at_limit = false;  // TuneResult::at_limit
 };
 
-// `error`: of the times, as a share. `stopped`: asked often; true ends the search with what it has.
-Found SearchSpace(const TuneRequest& request, const TunedRecipe& tuned, Space& space, double error,
+// `rule`: by which one is chosen in the end. `stopped`: asked often; true ends the search with what it has.
+Found SearchSpace(const TuneRequest& request, const TunedRecipe& tuned, Space& space, const ChoiceRule& rule,
                   const std::function<bool(int64_t timed)>& stopped);
 
 }  // namespace planwright

@@ -297,6 +297,11 @@ size_t Space::CountWays(size_t m, const ModuleChoice& layout) const {
   return DispatchesOf(m, layout).size() * OverlapsOf(m, layout).size() * recomputes_[m].size();
 }
 
+int64_t Space::RecomputedBy(size_t m, size_t way) const {
+  const std::vector<std::string>& words = recomputes_[m][way % recomputes_[m].size()];
+  return std::count_if(words.begin(), words.end(), [](const std::string& word) { return word != "none"; });
+}
+
 std::vector<ModuleChoice> Space::WaysOf(size_t m, const ModuleChoice& layout) const {
   std::vector<ModuleChoice> ways;
   for (const std::string& dispatch : DispatchesOf(m, layout)) {

@@ -43,6 +43,8 @@ class Space {
   bool IsNearlyEven(size_t module, const std::vector<int64_t>& stage_layers) const;
   size_t CountWays(size_t module, const ModuleChoice& layout) const;
   size_t recomputes(size_t module) const { return recomputes_[module].size(); }
+  // How many sorts of layers a way of WaysOf computes again.
+  int64_t RecomputedBy(size_t module, size_t way) const;
   // Of the ways to recompute, by their places in WaysOf: the one that is like `way`, but for elementwise. `way` itself:
   // there is none.
   size_t WithoutElementwise(size_t module, size_t way) const { return without_[module][way]; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -15,12 +17,14 @@
 #include "planner/predict/rates/rates.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/search/equal_layouts.h"
 #include "planner/search/given_problems.h"
 #include "planner/search/search.h"
 #include "planner/search/sensitivity.h"
 #include "planner/search/space.h"
 #include "planner/search/tuned_layout.h"
 #include "planner/search/whole_step.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {
@@ -45,40 +49,39 @@ absl::StatusOr<std::vector<std::string>> ClusterChanges(const Recipe& recipe, in
   return changes;
 }
 
-// How far the times of a profile scatter: the mean of half the distance of their quartiles, as a share of their median.
-double ErrorOf(const DeviceProfile& profile) {
-  double sum = 0, count = 0;
-  const auto add = [&](const MeasuredTime& time) {
-    if (time.median > 0) sum += (time.high - time.low) / 2 / time.median, ++count;
-  };
-  for (const MeasuredCompute& point : profile.compute) add(point.seconds);
-  for (const MeasuredCommunication& point : profile.communication) add(point.seconds);
-  return count > 0 ? sum / count : 0;
-}
-
-// Bytes that a layout must need less than a faster one that is equal to it, to be worth more.
-int64_t WorthOf(const Cluster& cluster, const FoundLayout& fastest) {
+// Bytes that a layout must need less than a faster one that is equal to it, to be worth more. `otherwise`: of which a
+// hundredth counts where the device's memory is not known.
+int64_t WorthOf(const Cluster& cluster, int64_t otherwise) {
   const int64_t memory = DeviceOf(cluster).memory;
-  return (memory > 0 ? memory : fastest.step.memory) / 100;
+  return (memory > 0 ? memory : otherwise) / 100;
 }
 
-// Those that take no more than `equal` in the order of FirstOfEqual, and then the others as they come: `whole` is by
-// time. The fastest is among the first `shown`, if these are more than one.
-std::vector<FoundLayout> InOrder(std::vector<FoundLayout> whole, double equal, int64_t worth, size_t shown) {
-  const FoundLayout fastest = whole.front();
-  const auto first_slower =
-      std::find_if(whole.begin(), whole.end(), [&](const FoundLayout& layout) { return layout.step.seconds > equal; });
-  const auto equals = static_cast<size_t>(first_slower - whole.begin());
-  for (size_t i = 0; i < std::min(equals, shown); ++i) {
-    const auto from = whole.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto at = from + static_cast<std::ptrdiff_t>(FirstOfEqual({from, first_slower}, worth));
-    std::rotate(from, at, at + 1);
+// The rows of the table, with the figures of their layouts. What a lint refuses that is an error gives its place to
+// others. `over`: no more is proved than one row.
+std::vector<std::pair<LayoutRow, TunedLayout>> ProvedRows(
+    std::vector<FoundLayout> whole, const ChoiceRule& rule, size_t rows,
+    const std::function<std::optional<TunedLayout>(const FoundLayout&)>& prove, const std::function<bool()>& over) {
+  std::map<Candidate, TunedLayout> known;
+  std::vector<std::pair<LayoutRow, TunedLayout>> proved;
+  while (!whole.empty()) {
+    proved.clear();
+    const FoundLayout* refused = nullptr;
+    const std::vector<LayoutRow> all = RowsOf(whole, rule, std::max<size_t>(1, rows));
+    for (const LayoutRow& row : all) {
+      auto at = known.find(row.layout.candidate);
+      if (at == known.end()) {
+        if (!proved.empty() && over()) break;
+        std::optional<TunedLayout> layout = prove(row.layout);
+        if (!layout) refused = &row.layout;
+        if (!layout) break;
+        at = known.emplace(row.layout.candidate, *std::move(layout)).first;
+      }
+      proved.emplace_back(row, at->second);
+    }
+    if (!refused) return proved;
+    std::erase_if(whole, [&](const FoundLayout& layout) { return layout.candidate == refused->candidate; });
   }
-  const auto at = std::find_if(whole.begin(), whole.end(),
-                               [&](const FoundLayout& layout) { return layout.candidate == fastest.candidate; });
-  if (shown > 1 && at - whole.begin() >= static_cast<std::ptrdiff_t>(shown))
-    std::rotate(whole.begin() + static_cast<std::ptrdiff_t>(shown) - 1, at, at + 1);
-  return whole;
+  return {};
 }
 
 TuneMoved MovedOf(const Recipe& recipe, const Space& space, const Found& found) {
@@ -111,7 +114,10 @@ std::string NothingFound(const TuneResult& result) {
     return absl::StrCat("The search ended early: none of ", Counted(counts.simulated, "candidate"),
                         " that were simulated is valid and fits; ", kMoreSimulations, ".");
   if (counts.memory == 0) return "No candidate is valid: each breaks a rule.";
-  return counts.rules == 0 ? "No candidate fits memory." : "No candidate is valid and fits memory.";
+  const std::string margin =
+      result.margin > 0 ? absl::StrCat(" with a margin of ", BytesText(result.margin)) : std::string();
+  return absl::StrCat(counts.rules == 0 ? "No candidate fits memory" : "No candidate is valid and fits memory", margin,
+                      ".");
 }
 
 }  // namespace
@@ -149,7 +155,20 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
   CheckProfilePrecision(tuned.recipe, tuned.cluster, diagnostics);
   if (diagnostics.has_errors()) return invalid();
 
-  TuneResult result{.gpus = gpus, .cluster = tuned.cluster, .changes = tuned.changes, .asked = request.best};
+  tuned.margin = request.margin;
+  if (request.margin > 0 && DeviceOf(tuned.cluster).memory <= request.margin) {
+    return absl::InvalidArgumentError(
+        DeviceOf(tuned.cluster).memory > 0
+            ? absl::StrCat("a margin of ", BytesText(request.margin), " leaves nothing of the device's ",
+                           BytesText(DeviceOf(tuned.cluster).memory))
+            : "a margin needs a device whose memory is known: `cluster.gpu`, or `cluster.device.memory`");
+  }
+  TuneResult result{.gpus = gpus,
+                    .cluster = tuned.cluster,
+                    .changes = tuned.changes,
+                    .asked = request.best,
+                    .prefer = request.prefer,
+                    .margin = request.margin};
   result.seconds = RatesOf(tuned.cluster).known();
   Diagnostics of_given = tuned.levels;
   const std::optional<Plan> given = CompileRecipe(*recipe, of_given);
@@ -175,8 +194,9 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
     result.timed_out = result.timed_out || passed(request.seconds);
     return result.timed_out;
   };
-  result.error = ErrorOf(tuned.cluster.profile);
-  const Found found = SearchSpace(request, tuned, space, result.error, stopped);
+  if (result.seconds) result.error = kDifferenceErrors;
+  ChoiceRule rule{.errors = result.error, .prefer = request.prefer, .worth = WorthOf(tuned.cluster, 0)};
+  const Found found = SearchSpace(request, tuned, space, rule, stopped);
   result.counts = found.counts, result.interrupted = found.interrupted;
   result.at_limit = found.at_limit;
   result.moved = MovedOf(tuned.recipe, space, found);
@@ -194,21 +214,19 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
   };
   const double fastest = found.whole.front().step.seconds;
   result.within = found.most_seconds / fastest - 1;
-  result.worth = WorthOf(tuned.cluster, found.whole.front());
+  result.worth = rule.worth = WorthOf(tuned.cluster, found.whole.front().step.memory);
   std::vector<FoundLayout> whole = found.whole;
   std::erase_if(whole, [&](const FoundLayout& layout) { return layout.step.seconds > found.most_seconds; });
-  const Candidate fastest_one = whole.front().candidate;  // the first row may be an equal one with less memory
+  const Candidate fastest_one = whole.front().candidate;  // the first row may be an equal one that is simpler
   std::vector<Candidate> others = found.others;           // what could be chosen if speeds were others
-  if (result.given && (result.given->limit == 0 || result.given->memory <= result.given->limit))
+  if (result.given && (result.given->limit == 0 || result.given->memory <= result.given->limit - request.margin))
     others.push_back(CandidateOf(tuned.recipe));
-  for (const FoundLayout& next : InOrder(whole, fastest * (1 + result.error), result.worth, request.best)) {
-    if (result.best.size() >= std::max<size_t>(1, request.best)) break;
-    if (!result.best.empty() && passed(request.proofs)) break;
-    std::optional<TunedLayout> layout = prove(next);
-    if (!layout) continue;  // a lint that is an error
-    layout->equal = layout->seconds <= fastest * (1 + result.error);
-    others.push_back(next.candidate);
-    result.best.push_back(*std::move(layout));
+  for (const auto& [row, proved] :
+       ProvedRows(whole, rule, request.best, prove, [&] { return passed(request.proofs); })) {
+    TunedLayout& layout = result.best.emplace_back(proved);
+    layout.equal = row.equal, layout.simplest = row.simplest, layout.alike = row.alike;
+    layout.simplicity = SimplicityText(SimplicityOf(row.layout.candidate));
+    others.push_back(row.layout.candidate);
   }
   if (result.best.empty()) {
     result.problem = "Lints that are errors refuse every layout that was found.";

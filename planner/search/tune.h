@@ -30,6 +30,21 @@ struct TuneStart {
   double candidates = 0;             // about so many are searched
 };
 
+// How far the difference between two predicted steps is off, as a share of a step: medians of pairs of measured runs
+// (docs/decisions/0051-the-error-of-a-difference.md). Layouts have most of their work in common, so this is less than
+// each step is off by itself.
+struct DifferenceErrors {
+  double same_grids = 0;   // of layouts with the same ranks and axes
+  double other_grids = 0;  // of others
+};
+inline constexpr DifferenceErrors kDifferenceErrors = {.same_grids = 0.006, .other_grids = 0.013};
+
+// What decides first among layouts that are equal within these errors.
+enum class Preference { kSimple, kMemory };
+
+// The simplest layout that takes at most so much longer than the fastest is always shown, as a share.
+inline constexpr double kSimplestWithin = 0.03;
+
 inline constexpr int64_t kSimulations = 1500;  // TuneRequest::simulations, unless it says more
 // What lets such a search go on, for those who read its result.
 inline constexpr char kMoreSimulations[] = "--simulations N lets it go on",
@@ -42,7 +57,9 @@ struct TuneRequest {
   // Keys that keep their value ("modules.language.parallel.tp"). A key stands for all that begin with it
   // ("modules.language").
   std::vector<std::string> fixed;
-  size_t best = 10;    // layouts that are returned
+  size_t best = 10;  // rows that are returned
+  Preference prefer = Preference::kSimple;
+  int64_t margin = 0;  // bytes that stay free on each rank, where the device's memory is known
   double seconds = 0;  // after which the search stops with what it has; 0: no limit
   // Seconds after which nothing more of what was found is proved but one layout; 0: no limit.
   double proofs = 0;
@@ -73,8 +90,13 @@ struct TunedLayout {
   std::string bound;       // what most of the chain that bounds the step is: "language.moe experts"
   double bound_share = 0;  // of the step
   std::string digest;      // of its plan
-  bool equal = false;      // not slower than the fastest by more than the error of the times
-  bool proved = false;     // it was compiled, every rule was proved, and `diff` says that the curve is the same
+  bool equal = false;      // not slower than the fastest by more than the error of a difference
+  bool simplest = false;   // of those that take at most kSimplestWithin longer than the fastest
+  std::string simplicity;  // "2 axes, even stages, no recompute"
+  // Of `best`: how many other layouts that were simulated differ from it by the layers of stages, buckets and overlap
+  // alone, and are no more than `within` slower than the fastest.
+  int64_t alike = 0;
+  bool proved = false;  // it was compiled, every rule was proved, and `diff` says that the curve is the same
 };
 
 // What became of the candidates. Large spaces are counted without being listed, so `space` and `rules` may be averages.
@@ -115,20 +137,22 @@ struct TuneResult {
   Cluster cluster;                   // that has them
   std::vector<std::string> changes;  // of the cluster, against the given recipe with its overrides
   std::string problem;               // why `best` is empty: no candidate is valid and fits
-  // First those that are equal, in the order of FirstOfEqual (found_layouts.h); then by time. Each plan once. Fewer
-  // than were asked for if all others take more than `within` longer than the fastest.
+  // The rows of RowsOf (equal_layouts.h). Fewer than were asked for if all others take more than `within` longer than
+  // the fastest.
   std::vector<TunedLayout> best;
-  size_t asked = 0;                  // TuneRequest::best
-  double within = 0;                 // a share: slower layouts are not searched, and not listed
-  int64_t worth = 0;                 // bytes that a layout must save to come before a faster equal one
+  size_t asked = 0;   // TuneRequest::best
+  double within = 0;  // a share: slower layouts are not searched, and not listed
+  int64_t worth = 0;  // bytes that a layout must save to come before a faster one that is as simple
+  Preference prefer = Preference::kSimple;
+  int64_t margin = 0;                // TuneRequest::margin
   std::optional<TunedLayout> given;  // the recipe as it was given; none: on these GPUs it is not valid
   // Of the layouts within `within` that were simulated, a sample of the smaller ones among them: those of which none
   // other is both faster and smaller, fastest first.
   std::vector<TunedLayout> frontier;
   TuneCounts counts;
-  bool seconds = true;  // false: the device is unknown, and times are FLOPs
-  double error = 0;     // of the times, as a share: layouts closer than that to the fastest are equal
-  double fastest = 0;   // the least that a layout takes that was found; `best` may begin with an equal one
+  bool seconds = true;     // false: the device is unknown, and times are FLOPs
+  DifferenceErrors error;  // layouts closer than that to the fastest are equal; none of a device of unknown speed
+  double fastest = 0;      // the least that a layout takes that was found; `best` may begin with an equal one
   TuneMoved moved;
   // No candidate that fits takes less; if `moved` was searched, whichever layers the stages have.
   double lower_bound = 0;

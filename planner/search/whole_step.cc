@@ -23,7 +23,7 @@ WholeStep SimulateWhole(const TunedRecipe& tuned, const Candidate& candidate) {
   step.fits = true;
   for (const RoleEstimate& role : EstimateMemory(*plan)) {
     step.memory = std::max(step.memory, role.planned.total());
-    step.fits &= role.limit == 0 || role.planned.total() <= role.limit;
+    step.fits &= role.limit == 0 || role.planned.total() <= role.limit - tuned.margin;
   }
   if (step.fits) step.seconds = StepLength(*plan, RatesOf(*plan));
   return step;

@@ -19,11 +19,12 @@ struct TunedRecipe {
   Cluster cluster;                   // with the whole profile
   std::vector<std::string> changes;  // of the cluster, by which it differs from the recipe of the request
   Diagnostics levels;                // with the levels of lints that the recipe sets
+  int64_t margin = 0;                // TuneRequest::margin
 };
 
 struct WholeStep {
   bool valid = false;  // the rules allow it
-  bool fits = false;   // in memory
+  bool fits = false;   // in memory, with the margin
   double seconds = 0;  // of one that fits: StepTime::length
   int64_t memory = 0;  // of the fullest rank, as planned
 };

@@ -189,6 +189,14 @@ TEST_F(TuneCommand, KeepsWhatItFoundWhereAnotherNumberHasErrors) {
   EXPECT_THAT(one.err, HasSubstr("lacks network")) << "said also of one number";
 }
 
+TEST_F(TuneCommand, LeavesAMargin) {
+  const json tuned = PlanJson("tune " + kSmall + kFewKeys + "--candidates 20 --margin 2.5 --prefer memory");
+  EXPECT_EQ(tuned["margin"], 2'500'000'000);
+  EXPECT_EQ(tuned["prefer"], "memory");
+  for (const json& layout : tuned["best"])
+    EXPECT_LE(layout["memory"].get<int64_t>() + 2'500'000'000, layout["memory_limit"].get<int64_t>());
+}
+
 TEST_F(TuneCommand, SaysHowToGoOnAtItsLimit) {
   const std::string call = "tune " + kSmall + kFewKeys + "--simulations ";
   EXPECT_THAT(Plan(call + "1").out, HasSubstr("--simulations N lets it go on"));
@@ -217,6 +225,9 @@ TEST_F(TuneCommand, SaysWhatIsWrong) {
   EXPECT_THAT(problem(kTiny + " --candidates 0"), HasSubstr("at least 1"));
   EXPECT_THAT(problem(kTiny + " --best 0"), HasSubstr("at least 1"));
   EXPECT_THAT(problem(kTiny + " --simulations 0"), HasSubstr("at least 1"));
+  EXPECT_THAT(problem(kTiny + " --prefer speed"), HasSubstr("`--prefer` is simple or memory; found `speed`"));
+  EXPECT_THAT(problem(kTiny + " --margin -1"), HasSubstr("needs GB, a number from 0 to 1000; found `-1`"));
+  EXPECT_THAT(problem(kSmall + " --margin 100"), HasSubstr("a margin of 100 GB leaves nothing of the device's 84.9"));
   EXPECT_THAT(problem(kTiny + " --replace"), HasSubstr("is for --write"));
   EXPECT_THAT(problem(InFolder("plan.json")), HasSubstr("is a compiled plan"));
   // Nothing that was read is written over: the recipe, a file that it extends, or the other file that is written.

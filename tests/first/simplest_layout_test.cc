@@ -22,7 +22,7 @@ struct Given {
 class SimplestLayout : public ::testing::Test {
  protected:
   // The searches in their order, each with more keys open than the one before.
-  SimplestFound Choose(const std::vector<Given>& given, double error = 0) {
+  SimplestFound Choose(const std::vector<Given>& given) {
     const std::optional<TunedRecipe> recipe = ReadTuned(kTiny, {});
     EXPECT_TRUE(recipe.has_value());
     TuneRequest request = RequestOf(kTiny, {}, {});
@@ -31,7 +31,6 @@ class SimplestLayout : public ::testing::Test {
       const size_t number = requests_.size();
       requests_.push_back(narrow), began_.push_back(now_);
       Found found;
-      found.result.error = error;
       if (number < given.size()) {
         now_ += given[number].takes;
         found.result.fastest = given[number].step;
@@ -73,13 +72,6 @@ TEST_F(SimplestLayout, IsTheFastestIfNoSimplerOneFits) {
   EXPECT_EQ(LineOf(Choose({{}, {}, {}, {2.0}, {1.0}})), "search 4");
   requests_.clear();
   EXPECT_EQ(LineOf(Choose({{}, {}, {}, {}, {}})), "none");
-}
-
-// A profile may be less exact.
-TEST_F(SimplestLayout, CountsTheErrorOfAProfileIfItIsLarger) {
-  EXPECT_EQ(LineOf(Choose({{1.19}, {1.1}, {1.0}, {1.0}, {1.0}}, 0.2)), "search 0");
-  requests_.clear();
-  EXPECT_EQ(LineOf(Choose({{1.059}, {1.1}, {1.0}, {1.0}, {1.0}}, 0.01)), "search 0");
 }
 
 // The first search may split nothing, and the last one everything.

@@ -1,10 +1,13 @@
 // The search finds what trying everything finds, and every figure is that of the recipe that it names.
 #include "planner/search/tune.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +17,7 @@
 #include "planner/predict/estimate/step_time.h"
 #include "planner/predict/rates/device.h"
 #include "planner/search/budget_rule.h"
+#include "planner/search/equal_layouts.h"
 #include "planner/search/found_layouts.h"
 #include "planner/search/space.h"
 #include "planner/views/diff/diff.h"
@@ -27,11 +31,11 @@ using testing::ReadTuned;
 using testing::RequestOf;
 using testing::Tuned;
 
-// Every candidate of a space that is valid and fits, by time.
-std::vector<WholeStep> TryEverything(const TuneRequest& request, int64_t ranks) {
+// Every candidate of a space that is valid and fits, by time. Several may make one plan.
+std::vector<FoundLayout> TryEverything(const TuneRequest& request, int64_t ranks) {
   const TunedRecipe tuned = ReadTuned(kTiny, request.overrides).value();
   Space space(tuned.recipe, ranks, request.fixed);
-  std::vector<WholeStep> all;
+  std::vector<FoundLayout> all;
   for (const Placing& placing : space.placings()) {
     std::vector<std::vector<ModuleChoice>> choices;
     for (size_t m = 0; m < tuned.recipe.modules.size(); ++m) {
@@ -45,25 +49,43 @@ std::vector<WholeStep> TryEverything(const TuneRequest& request, int64_t ranks) 
         for (int64_t micro : space.micro_samples()) {
           for (StepChoice step : space.steps()) {
             step.micro_samples = micro;
-            const WholeStep whole = SimulateWhole(tuned, {{first, second}, step});
-            if (whole.fits) all.push_back(whole);
+            const Candidate candidate{{first, second}, step};
+            const WholeStep whole = SimulateWhole(tuned, candidate);
+            if (whole.fits) all.push_back({candidate, whole});
           }
         }
       }
     }
   }
-  std::sort(all.begin(), all.end(), [](const WholeStep& a, const WholeStep& b) { return a.seconds < b.seconds; });
+  std::stable_sort(all.begin(), all.end(), [](const FoundLayout& a, const FoundLayout& b) {
+    return std::tie(a.step.seconds, a.step.memory) < std::tie(b.step.seconds, b.step.memory);
+  });
   return all;
 }
 
+// Of all layouts, as ChoiceRule says it of this request.
+std::vector<LayoutRow> RowsOfEverything(const std::vector<FoundLayout>& all, const TuneRequest& request,
+                                        const TuneResult& result) {
+  return RowsOf(all, {.errors = kDifferenceErrors, .prefer = request.prefer, .worth = result.worth}, request.best);
+}
+
 void ExpectSameAsEverything(const TuneRequest& request, int64_t ranks, size_t at_least) {
-  const std::vector<WholeStep> all = TryEverything(request, ranks);
+  const std::vector<FoundLayout> all = TryEverything(request, ranks);
   const TuneResult result = Tuned(request);
   ASSERT_GE(all.size(), at_least) << "a space in which something can be found";
-  ASSERT_EQ(result.best.size(), std::min(all.size(), request.best));
-  for (size_t i = 0; i < result.best.size(); ++i) EXPECT_EQ(result.best[i].seconds, all[i].seconds) << i;
+  EXPECT_EQ(result.fastest, all.front().step.seconds);
+  const std::vector<LayoutRow> rows = RowsOfEverything(all, request, result);
+  ASSERT_FALSE(result.best.empty());
+  EXPECT_EQ(result.best[0].seconds, rows[0].layout.step.seconds);
+  EXPECT_EQ(result.best[0].memory, rows[0].layout.step.memory);
+  EXPECT_EQ(result.best[0].simplicity, SimplicityText(SimplicityOf(rows[0].layout.candidate)));
+  const auto simplest = [](const auto& row) { return row.simplest; };
+  const auto is = std::find_if(result.best.begin(), result.best.end(), simplest);
+  const auto should = std::find_if(rows.begin(), rows.end(), simplest);
+  ASSERT_TRUE(is != result.best.end() && should != rows.end());
+  EXPECT_EQ(is->seconds, should->layout.step.seconds);
   EXPECT_EQ(result.gap, 0);
-  EXPECT_EQ(result.lower_bound, all.front().seconds);
+  EXPECT_EQ(result.lower_bound, all.front().step.seconds);
   EXPECT_FALSE(result.interrupted);
   EXPECT_LT(static_cast<double>(result.counts.simulated), result.counts.space / 4) << "bounds cut something";
 }
@@ -192,7 +214,7 @@ TEST(Tune, EveryCandidateIsCountedOnce) {
 TEST(Tune, CountsAreThoseOfTryingEverything) {
   const TuneRequest request = RequestOf(kTiny, kSlowGpus, {"modules", "gradients.buckets"});
   const TuneResult result = Tuned(request);
-  const std::vector<WholeStep> all = TryEverything(request, 2);
+  const std::vector<FoundLayout> all = TryEverything(request, 2);
   EXPECT_EQ(result.counts.found + result.counts.time, static_cast<double>(all.size()));
   EXPECT_EQ(Sum(result.counts), result.counts.space);
 }
@@ -217,10 +239,16 @@ TEST(Tune, ListsWhatIsNotMuchSlower) {
   ASSERT_NEAR(result.within, 0.1, 1e-9);
   EXPECT_GT(result.counts.time, 0);
   size_t within = 0;
-  for (const WholeStep& step : TryEverything(request, 2)) {
-    within += step.seconds <= result.fastest * (1 + result.within) ? 1 : 0;
+  std::set<Candidate> rows;
+  for (const FoundLayout& layout : TryEverything(request, 2)) {
+    if (layout.step.seconds > result.fastest * (1 + result.within)) continue;
+    rows.insert(RowOf(layout.candidate)), ++within;
   }
-  EXPECT_EQ(result.best.size(), within) << "all of them, and no other";
+  size_t told = 0;
+  for (const TunedLayout& layout : result.best) told += static_cast<size_t>(1 + layout.alike);
+  EXPECT_EQ(told, within) << "all of them, and no other";
+  EXPECT_GE(result.best.size(), rows.size());
+  EXPECT_LE(result.best.size(), rows.size() + 1) << "the simplest may have its own";
   for (const auto* list : {&result.best, &result.frontier}) {
     for (const TunedLayout& layout : *list) EXPECT_LE(layout.seconds, result.fastest * (1 + result.within));
   }
@@ -313,7 +341,6 @@ TEST(Tune, IsDoneWhenItsTimeIsOver) {
   EXPECT_TRUE(whole.sensitivity.empty());
 }
 
-// Times of a profile have an error, so that the first row may be a slower one with less memory.
 TuneRequest RequestByAProfile() {
   return RequestOf("recipes/nemotron_moe_vlm_20l_mock_8r.yaml",
                    {"cluster.gpu=h100_sxm", "cluster.profile=" + InSource("recipes/profiles/h100_sxm.json")},
@@ -321,10 +348,13 @@ TuneRequest RequestByAProfile() {
 }
 
 TEST(Tune, SensitivityComparesWithTheFastest) {
-  const TuneRequest request = RequestByAProfile();
+  TuneRequest request = RequestByAProfile();
+  request.fixed = {"modules.radio_encoder", "batch", "gradients", "modules.language.placement",
+                   "modules.language.parallel.tp"};
+  request.prefer = Preference::kMemory;
   const TuneResult result = Tuned(request);
   ASSERT_FALSE(result.best.empty());
-  ASSERT_GT(result.best[0].seconds, result.fastest);
+  ASSERT_GT(result.best[0].seconds, result.fastest) << "it needs less memory";
   ASSERT_EQ(result.sensitivity.size(), 1u);
   const TuneSensitivity& link = result.sensitivity[0];
   ASSERT_EQ(link.what, "link");
@@ -349,32 +379,40 @@ TEST(Tune, SensitivityComparesWithTheFastest) {
     EXPECT_GE(with_slower_links(layout, link.slower / 1.03), with_slower_links(*fastest, link.slower / 1.03));
 }
 
-FoundLayout EqualLayout(double seconds, int64_t memory) { return {{}, {true, true, seconds, memory}}; }
-
-// One per cent is 10 here.
-TEST(Tune, MemoryCountsAmongEqualsWhereItSavesMuch) {
-  const auto first = [](std::vector<FoundLayout> equals) { return FirstOfEqual(equals, 10); };
-  EXPECT_EQ(first({EqualLayout(1.0, 500)}), 0u);
-  EXPECT_EQ(first({EqualLayout(1.0, 500), EqualLayout(1.1, 499)}), 0u) << "slower to save next to nothing";
-  EXPECT_EQ(first({EqualLayout(1.0, 500), EqualLayout(1.1, 490)}), 0u);
-  EXPECT_EQ(first({EqualLayout(1.0, 500), EqualLayout(1.1, 489)}), 1u);
-  EXPECT_EQ(first({EqualLayout(1.2, 480), EqualLayout(1.0, 500), EqualLayout(1.1, 489)}), 2u) << "480 saves too little";
-  EXPECT_EQ(first({EqualLayout(1.2, 470), EqualLayout(1.0, 500), EqualLayout(1.1, 489)}), 0u);
-  EXPECT_EQ(first({EqualLayout(1.0, 500), EqualLayout(1.0, 499)}), 1u) << "of the same time the smaller";
+TEST(Tune, MemoryComesFirstIfItIsPreferred) {
+  TuneRequest request = RequestByAProfile();
+  const TuneResult simple = Tuned(request);
+  request.prefer = Preference::kMemory;
+  const TuneResult result = Tuned(request);
+  EXPECT_NEAR(static_cast<double>(result.worth), 849.3e6, 1e6) << "a hundredth of the device";
+  ASSERT_FALSE(result.best.empty() || simple.best.empty());
+  EXPECT_EQ(result.fastest, simple.fastest);
+  for (const TunedLayout& layout : result.best) {
+    if (!layout.equal) continue;
+    EXPECT_GE(layout.memory, result.best[0].memory - result.worth) << layout.line;
+  }
 }
 
-TEST(Tune, RowsKeepTheRuleOfMemory) {
-  const TuneResult result = Tuned(RequestByAProfile());
-  ASSERT_GE(result.best.size(), 3u);
-  ASSERT_TRUE(result.best[1].equal);
-  EXPECT_GT(result.best[0].seconds, result.fastest) << "it saves enough";
-  EXPECT_NEAR(static_cast<double>(result.worth), 849.3e6, 1e6) << "a hundredth of the device";
-  // The last row may be the fastest, out of order, so that it is seen.
-  for (size_t i = 1; i + 1 < result.best.size() && result.best[i].equal; ++i) {
-    const TunedLayout &before = result.best[i - 1], &layout = result.best[i];
-    EXPECT_TRUE(before.seconds <= layout.seconds || before.memory < layout.memory - result.worth) << i;
-    EXPECT_GE(layout.memory, result.best[0].memory - result.worth) << i;
-  }
+TEST(Tune, LeavesAMarginFree) {
+  TuneRequest request = RequestOf(kTiny, kSlowGpus, {"gradients.buckets", "modules.radio_encoder.recompute"});
+  const TuneResult whole = Tuned(request);
+  ASSERT_FALSE(whole.best.empty());
+  // So that the fastest does not fit any more.
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const TunedLayout& layout : whole.frontier) least = std::min(least, layout.memory);
+  const int64_t limit = whole.best[0].limit;
+  request.margin = limit - least;
+  const TuneResult result = Tuned(request);
+  ASSERT_FALSE(result.best.empty());
+  EXPECT_GT(result.fastest, whole.fastest);
+  for (const TunedLayout& layout : result.best) EXPECT_LE(layout.memory, limit - request.margin);
+  EXPECT_GT(result.counts.memory, whole.counts.memory);
+  Diagnostics problems;
+  request.margin = limit;
+  EXPECT_EQ(Tune(request, problems).status().code(), absl::StatusCode::kInvalidArgument);
+  request = RequestOf(kTiny, {}, {"modules"});
+  request.margin = 1;
+  EXPECT_THAT(std::string(Tune(request, problems).status().message()), ::testing::HasSubstr("memory is known"));
 }
 
 TEST(Tune, RefusesAProfileWithoutThePrecisionBeforeItSearches) {

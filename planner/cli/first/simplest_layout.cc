@@ -43,7 +43,7 @@ absl::StatusOr<SimplestFound> FindSimplestLayout(const RunSearch& run, const std
   const double began = SecondsNow(request), all_seconds = request.seconds;
   const auto left = [&] { return all_seconds - (SecondsNow(request) - began); };
   std::vector<Found> all;
-  double fastest = 0, error = kErrorOfTimes;
+  double fastest = 0;
   for (size_t i = 0; i < kSearches && (i == 0 || !stopped()); ++i) {
     TuneRequest narrow = request;
     const std::vector<std::string> fixed = FixedIn(i, keys);
@@ -65,15 +65,14 @@ absl::StatusOr<SimplestFound> FindSimplestLayout(const RunSearch& run, const std
     if (found->chosen()) {
       const double seconds = found->result.fastest;
       fastest = fastest > 0 ? std::min(fastest, seconds) : seconds;
-      error = std::max(error, found->result.error);
     }
     all.push_back(*std::move(found));
   }
   for (Found& found : all) {
     const TunedLayout* chosen = found.chosen();
-    if (chosen == nullptr || chosen->seconds > (1 + error) * fastest) continue;
+    if (chosen == nullptr || chosen->seconds > (1 + kErrorOfTimes) * fastest) continue;
     SimplestFound simplest;
-    simplest.why = absl::StrCat("the simplest within ", absl::StrFormat("%.0f", 100 * error),
+    simplest.why = absl::StrCat("the simplest within ", absl::StrFormat("%.0f", 100 * kErrorOfTimes),
                                 " % of the fastest that was found (", StepText(found, fastest), ")");
     simplest.found = std::move(found);
     return simplest;

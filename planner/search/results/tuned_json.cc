@@ -26,6 +26,9 @@ Json LayoutJson(const TuneResult& result, const TunedLayout& layout) {
           {"binds_share", layout.bound_share},
           {"digest", layout.digest},
           {"equal", layout.equal},
+          {"alike", layout.alike},
+          {"simplest", layout.simplest},
+          {"simplicity", role(layout.simplicity)},
           {"proved", layout.proved}};
 }
 
@@ -63,7 +66,9 @@ nlohmann::ordered_json FoundJson(const Found& found) {
                    {"timed", counts.timed},
                    {"simulated", counts.simulated}};
   json["within"] = result.within;
-  json["error"] = result.error;
+  json["error"] = {{"same_grids", result.error.same_grids}, {"other_grids", result.error.other_grids}};
+  json["prefer"] = result.prefer == Preference::kSimple ? "simple" : "memory";
+  json["margin"] = result.margin;
   const auto if_found = [&](double figure) { return found.chosen() && std::isfinite(figure) ? Json(figure) : Json(); };
   json["fastest"] = if_found(result.fastest);
   json["lower_bound"] = result.lower_bound > 0 ? if_found(result.lower_bound) : Json();

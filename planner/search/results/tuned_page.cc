@@ -95,7 +95,7 @@ std::string LayoutsTables(const Found& found) {
   const auto add = [&](const std::string& name, const TunedLayout& layout) {
     figures.Add({Safe(name), StepText(found, layout.seconds), RateText(layout), MemoryText(layout),
                  Safe(WaitsText(layout)), Safe(BoundText(layout))});
-    words.Add({Safe(name), Safe(layout.line)});
+    words.Add({Safe(name), Safe(LayoutText(layout))});
   };
   if (found.result.given) add("given", *found.result.given);
   for (size_t i = 0; i < found.result.best.size(); ++i) add(NameOfLayout(found, i), found.result.best[i]);

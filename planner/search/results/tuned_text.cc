@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -94,7 +95,9 @@ std::string GapText(const Found& found) {
         LimitText(result), "The fastest layout takes ", StepText(found, result.fastest),
         ", which no candidate that fits ",
         result.gap > 0 ? absl::StrCat("can be below by more than ", GapFigure(found)) : "is below by this model",
-        ". The first one is equal to it within the error of the times, and needs less memory.", CandidatesText(result));
+        ". The first one is equal to it, as far as differences are known, and ",
+        result.prefer == Preference::kSimple ? "is simpler, or needs less memory." : "needs less memory.",
+        CandidatesText(result));
   }
   if (!(result.gap > 0)) {
     return absl::StrCat(LimitText(result), "No candidate that fits is faster by this model: it is the optimum",
@@ -125,7 +128,33 @@ std::vector<std::string> Row(const Found& found, const std::string& name, const 
           MemoryText(layout),
           WaitsText(layout),
           BoundText(layout),
-          layout.line};
+          LayoutText(layout)};
+}
+
+// Which layouts are equal, and which of them comes first.
+std::string EqualText(const TuneResult& result) {
+  const DifferenceErrors& error = result.error;
+  std::string text = "= marks layouts that are as fast as the fastest";
+  if (error.other_grids > 0) {
+    absl::StrAppend(&text, ", as far as differences of predicted times are known (",
+                    absl::StrFormat("%.1f %%, of other grids %.1f %%", 100 * error.same_grids, 100 * error.other_grids),
+                    ")");
+  }
+  return absl::StrCat(text, result.prefer == Preference::kSimple ? ": the simpler first, of equally simple ones" : ":",
+                      " the faster, unless another needs less memory by more than ", BytesText(result.worth), ".");
+}
+
+// What it costs to have the simplest of those near the fastest; empty: it is not among the rows.
+std::string SimplestText(const Found& found) {
+  const std::vector<TunedLayout>& best = found.result.best;
+  const auto at = std::find_if(best.begin(), best.end(), [](const TunedLayout& layout) { return layout.simplest; });
+  if (at == best.end()) return "";
+  const double cost = at->seconds / found.result.fastest - 1;
+  return absl::StrCat(
+      "Of the layouts that take at most ", ShareText(kSimplestWithin, 1), " longer than the fastest, row ",
+      at - best.begin() + 1, " is the simplest (", at->simplicity, "): ",
+      cost > 0 ? absl::StrCat("its step takes ", cost < 0.0005 ? "less than 0.1 %" : ShareText(cost, 1), " longer.")
+               : "it is the fastest.");
 }
 
 }  // namespace
@@ -172,6 +201,10 @@ std::string WaitsText(const TunedLayout& layout) {
                       layout.waits_for.empty() ? "" : absl::StrCat(" for ", layout.waits_for));
 }
 
+std::string LayoutText(const TunedLayout& layout) {
+  return layout.alike > 0 ? absl::StrCat(layout.line, "; and ", WithCommas(layout.alike), " like it") : layout.line;
+}
+
 std::string BoundText(const TunedLayout& layout) {
   return layout.bound.empty() ? "-" : absl::StrCat(layout.bound, " ", ShareText(layout.bound_share, 1));
 }
@@ -189,17 +222,11 @@ std::string NameOfLayout(const Found& found, size_t index) {
 std::vector<std::string> Remarks(const Found& found) {
   std::vector<std::string> remarks;
   const TuneResult& result = found.result;
-  if (found.chosen() && found.chosen()->changes.empty()) remarks.emplace_back("The fastest is the given layout.");
+  if (found.chosen() && found.chosen()->changes.empty()) remarks.emplace_back("The first row is the given layout.");
   const auto equal =
       std::count_if(result.best.begin(), result.best.end(), [](const TunedLayout& layout) { return layout.equal; });
-  if (equal > 1) {
-    remarks.push_back(absl::StrCat(
-        result.error > 0
-            ? absl::StrCat("= marks layouts that are as fast as the fastest within the error of the times (",
-                           absl::StrFormat("%.1f %%", 100 * result.error), ")")
-            : "= marks layouts that are as fast as the fastest",
-        ": the faster first, unless another needs less memory by more than ", BytesText(result.worth), "."));
-  }
+  if (equal > 1) remarks.push_back(EqualText(result));
+  if (std::string simplest = SimplestText(found); !simplest.empty()) remarks.push_back(std::move(simplest));
   if (found.chosen()) remarks.push_back(GapText(found));
   if (!result.interrupted && !result.at_limit && result.best.size() < result.asked && result.counts.time > 0)
     remarks.push_back(ShortListText(result));

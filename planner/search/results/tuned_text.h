@@ -42,6 +42,8 @@ std::string StepText(const Found& found, double seconds);  // "3.21 s"; of an un
 std::string RateText(const TunedLayout& layout);
 std::string MemoryText(const TunedLayout& layout);  // in the unit of `plan show RECIPE memory`
 std::string WaitsText(const TunedLayout& layout);
+// Its line, and how many others the row stands for.
+std::string LayoutText(const TunedLayout& layout);
 std::string BoundText(const TunedLayout& layout);
 // What the gap is at most, rounded up: "0.0 %", "6.5 %"; "unknown".
 std::string GapFigure(const Found& found);

@@ -40,7 +40,9 @@ inline Found FoundLayouts() {
                          .left = 0,
                          .timed = 4567,
                          .simulated = 89};
-  found.result.error = 0.01;
+  found.result.best[1].simplest = true, found.result.best[1].simplicity = "1 axis beside dp, even stages, no recompute";
+  found.result.best[1].alike = 812;
+  found.result.error = {.same_grids = 0.01, .other_grids = 0.02};
   found.result.lower_bound = 1.9, found.result.fastest = 1.99;
   found.result.gap = 0.05;
   found.result.sensitivity = {{"network", 2.5, "third"}, {"link", 0, ""}};

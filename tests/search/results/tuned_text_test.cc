@@ -31,9 +31,11 @@ TEST(TunedText, HasTheLayoutsBesideTheGivenOne) {
 TEST(TunedText, SaysWhatTheSearchKnows) {
   Found found = FoundLayouts();
   const std::string text = FoundText(found, 1000);
-  EXPECT_THAT(text, HasSubstr("within the error of the times (1.0 %)"));
+  EXPECT_THAT(text, HasSubstr("as the fastest, as far as differences of predicted times are known (1.0 %, of other "
+                              "grids 2.0 %): the simpler first, of equally simple ones the faster, unless another "));
   EXPECT_THAT(text, HasSubstr("The fastest layout takes 1.99 s, which no candidate that fits can be below by more than "
-                              "5.0 %. The first one is equal to it within the error of the times"));
+                              "5.0 %. The first one is equal to it, as far as differences are known, and is simpler, "
+                              "or needs less memory."));
   EXPECT_THAT(text, HasSubstr("The space has 1,204,089 candidates: 1,000,000 broke a rule, 200,000 did not fit memory, "
                               "4,000 could not be faster by a lower bound of their time, and 89 were valid and fit."));
   EXPECT_THAT(text, HasSubstr("4,567 were timed, 89 of them with all instructions."));
@@ -62,12 +64,31 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("2 layouts are proved"));
 }
 
-// Without a profile there is no error: layers that cost the same may change places.
+// FLOPs have no error: layers that cost the same may change places.
 TEST(TunedText, SaysWhatIsEqual) {
   Found found = FoundLayouts();
-  found.result.error = 0;
+  found.result.error = {}, found.result.prefer = Preference::kMemory;
   EXPECT_THAT(FoundText(found, 1000),
-              HasSubstr("\n= marks layouts that are as fast as the fastest: the faster first, unless "));
+              HasSubstr("\n= marks layouts that are as fast as the fastest: the faster, unless another needs less "));
+  EXPECT_EQ(FoundJson(found)["prefer"], "memory");
+}
+
+TEST(TunedText, SaysWhatARowStandsForAndWhatTheSimplestCosts) {
+  Found found = FoundLayouts();
+  EXPECT_THAT(
+      FoundText(found, 1000),
+      AllOf(HasSubstr("  second; and 812 like it\n"),
+            HasSubstr("\nOf the layouts that take at most 3.0 % longer than the fastest, row 2 is the simplest (1 "
+                      "axis beside dp, even stages, no recompute): it is the fastest.\n")));
+  EXPECT_THAT(FoundPage("title", {found}), HasSubstr("second; and 812 like it"));
+  found.result.fastest = 1.97;
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("no recompute): its step takes 1.0 % longer.\n"));
+  const nlohmann::ordered_json row = FoundJson(found)["best"][1];
+  EXPECT_EQ(row["alike"], 812);
+  EXPECT_EQ(row["simplest"], true);
+  EXPECT_EQ(row["simplicity"], "1 axis beside dp, even stages, no recompute");
+  found.result.best[1].simplest = false;
+  EXPECT_THAT(FoundText(found, 1000), Not(HasSubstr("is the simplest")));
 }
 
 TEST(TunedText, SaysWhichLayersStagesMayHave) {
@@ -126,8 +147,7 @@ TEST(TunedText, SaysThatItEndedAtItsLimit) {
 TEST(TunedText, SaysWhenMemoryCounts) {
   Found found = FoundLayouts();
   found.result.worth = 849'000'000;
-  EXPECT_THAT(FoundText(found, 1000),
-              HasSubstr("the faster first, unless another needs less memory by more than 849 MB."));
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("the faster, unless another needs less memory by more than 849 MB."));
 }
 
 // A bound is rounded up, and where nothing is known no number stands.
