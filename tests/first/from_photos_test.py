@@ -102,7 +102,7 @@ class FromPhotos(unittest.TestCase):
             init = init.replace("-o mine.yaml", "-o recipes/mine.yaml")
             before = self.shell(init, at)
             self.assertEqual(before.returncode, 0, before.stdout)
-            self.assertIn("has counted them in recipes/data_index, the same command with --replace", before.stdout)
+            self.assertIn(f"has counted them in {at}/recipes/data_index, the same command with", before.stdout)
             self.assertEqual(self.shell("plan data index recipes/mine.yaml", at).returncode, 0)
             after = self.shell(init, at)
             self.assertEqual(after.returncode, 0, after.stdout)
