@@ -144,17 +144,15 @@ std::string EqualText(const TuneResult& result) {
                       " the faster, unless another needs less memory by more than ", BytesText(result.worth), ".");
 }
 
-// What it costs to have the simplest of those near the fastest; empty: it is not among the rows.
+// What it costs to have the simplest of those near the fastest; empty: nothing, or it is not among the rows.
 std::string SimplestText(const Found& found) {
   const std::vector<TunedLayout>& best = found.result.best;
   const auto at = std::find_if(best.begin(), best.end(), [](const TunedLayout& layout) { return layout.simplest; });
-  if (at == best.end()) return "";
+  if (at == best.end() || at->seconds <= found.result.fastest) return "";
   const double cost = at->seconds / found.result.fastest - 1;
-  return absl::StrCat(
-      "Of the layouts that take at most ", ShareText(kSimplestWithin, 1), " longer than the fastest, row ",
-      at - best.begin() + 1, " is the simplest (", at->simplicity, "): ",
-      cost > 0 ? absl::StrCat("its step takes ", cost < 0.0005 ? "less than 0.1 %" : ShareText(cost, 1), " longer.")
-               : "it is the fastest.");
+  return absl::StrCat("Of the layouts that take at most ", ShareText(kSimplestWithin, 1),
+                      " longer than the fastest, row ", at - best.begin() + 1, " is the simplest (", at->simplicity,
+                      "): its step takes ", cost < 0.0005 ? "less than 0.1 %" : ShareText(cost, 1), " longer.");
 }
 
 }  // namespace
