@@ -348,8 +348,8 @@ struct CheckpointRule {
   std::string module;
   std::vector<RankRange> parameters;  // indices in Module::parameters
   View view = View::kDense;           // the view of `cut`, `replicated` and `flat`
-  bool kept = true;  // false: no checkpoint has them, as they are what adapters stand on, and never change
-  int stage = 0;                      // pp coordinate of the ranks that hold them
+  bool kept = true;              // false: no checkpoint has them, as they are what adapters stand on, and never change
+  int stage = 0;                 // pp coordinate of the ranks that hold them
   std::vector<Axis> cut;         // ranks along these have different parts: tp or expert_tp cuts shard_dim, ep experts
   std::vector<Axis> replicated;  // ranks along these have the same part: coordinate 0 writes it
   // Names of optimizer_states.h that are kept for each parameter ("exp_avg"). Empty: a buffer or a frozen parameter. A
