@@ -13,6 +13,7 @@
 #include "planner/compile/lint_plan.h"
 #include "planner/compile/model/assign_buckets.h"
 #include "planner/compile/model/checkpoint_rules.h"
+#include "planner/compile/model/expand_model.h"
 #include "planner/compile/model/expand_modules.h"
 #include "planner/compile/model/rate_parts.h"
 #include "planner/compile/prove_plan.h"
@@ -26,6 +27,7 @@
 #include "planner/data/samples/count_samples.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/precision.h"
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/predict/estimate/dispatch_time.h"
 #include "planner/predict/estimate/host_memory.h"
 #include "planner/recipe/model_facts.h"
@@ -130,6 +132,17 @@ void TakeCounts(int64_t sequence, DataPlan& data, EvaluationPlan& evaluation) {
   }
 }
 
+// Whether it is known on which products a module has adapters, if it has any.
+bool KnownAdapter(const ModuleRecipe& module) {
+  if (!module.adapter) return true;
+  const std::string layers = LayersOf(module.model);
+  const auto stands = [&](const Located<std::string>& target) {
+    return AllKnown(target) && AdapterTargetProblem(StatementOfModel(module.model), layers, *target).empty();
+  };
+  return AllKnown(module.adapter->rank, module.adapter->alpha) &&
+         std::all_of(module.adapter->targets.begin(), module.adapter->targets.end(), stands);
+}
+
 // Of each module, whether it is known which parameters it has, and which of them are trained.
 std::vector<bool> KnownModels(const Recipe& recipe, const Placement& placement) {
   std::vector<bool> known;
@@ -137,6 +150,7 @@ std::vector<bool> KnownModels(const Recipe& recipe, const Placement& placement) 
     const ModuleRecipe& module = recipe.modules[i];
     // A model that failed its checks has no stages.
     known.push_back(!placement.stages[i].empty() && AllKnown(module.train_backbone, module.train_projection) &&
+                    KnownAdapter(module) &&
                     std::all_of(module.model.numbers.begin(), module.model.numbers.end(),
                                 [](const auto& number) { return AllKnown(number.second); }));
   }

@@ -109,7 +109,7 @@ constexpr KeySpec kDataKeys[] = {
     {"initialize.sources", "", kListOfMaps, kOptional, "", kAny, "",
      "in the place of `from`: a source of each module, or of each part of it"},
     {"initialize.sources[].for", "", To<&WeightSourceRecipe::part>, kRequired, "", kAny, "",
-     "module, or part of an encoder: MODULE.backbone, MODULE.projection"},
+     "module, or part of one: MODULE.backbone and MODULE.projection of an encoder, MODULE.adapter"},
     {"initialize.sources[].from", "", To<&WeightSourceRecipe::from>, kRequired, "", kAny, "",
      "a source, as in `initialize.from`; drawn: its weights are drawn, as without `initialize`"},
     {"initialize.ignore", "", To<&InitializeRecipe::ignore>, kOptional, "", kAny, "",

@@ -72,7 +72,8 @@ constexpr KeySpec kTrainingKeys[] = {
      "rates of some parameters; of the parts that match a parameter the first counts, and without one those of "
      "`budget` do"},
     {"optimizer.parts[].match", "", To<&RatePartRecipe::match>, kRequired, "", kAny, "",
-     "module, part of an encoder (MODULE.backbone, MODULE.projection), or published name, in which * is any text"},
+     "module, part of one (MODULE.backbone and MODULE.projection of an encoder, MODULE.adapter), or published name, in "
+     "which * is any text"},
     {"optimizer.parts[].learning_rate", "", To<&RatePartRecipe::learning_rate>, kOptional, "", kLearningRate, "",
      "its learning rate where that of `budget` is at its peak; in all steps the two have this ratio"},
     {"optimizer.parts[].weight_decay", "", To<&RatePartRecipe::weight_decay>, kOptional, "", kWeightDecay, "",

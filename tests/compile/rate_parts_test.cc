@@ -48,6 +48,35 @@ std::vector<std::string> ProblemsOf(const std::vector<std::string>& overrides) {
   return texts;
 }
 
+constexpr char kFrozen[] = "modules.language.train.backbone=frozen";
+std::string Adapter(const std::string& targets) {
+  return "modules.language.adapter={rank: 2, alpha: 4, targets: [" + targets + "]}";
+}
+
+TEST(RateParts, AdaptersAreAPart) {
+  const Plan plan = CompiledFile(
+      "recipes/llama_tiny.yaml",
+      {kFrozen, Adapter("q_proj, v_proj"),
+       Parts("{match: \"*.v_proj.lora_B.*\", learning_rate: 1.0e-2}, {match: language.adapter, weight_decay: 0.0}")});
+  std::map<int, size_t> tensors;
+  for (const auto& [name, part] : PartsOf(plan)) ++tensors[part];
+  EXPECT_EQ(tensors[0], 2u);  // of two layers
+  EXPECT_EQ(tensors[1], 6u);
+  EXPECT_EQ(tensors.size(), 3u);  // what is frozen is in none
+}
+
+// The names that a part would match are not known where an adapter is wrong.
+TEST(RateParts, AWrongAdapterIsToldAlone) {
+  const std::vector<std::string> wrong = {kFrozen, Adapter("kproj"),
+                                          Parts("{match: \"*lora_A*\", learning_rate: 1.0e-2}")};
+  Diagnostics problems;
+  const std::optional<Recipe> recipe = ReadRecipe("recipes/llama_tiny.yaml", wrong, problems);
+  ASSERT_TRUE(recipe);
+  CompileRecipe(*recipe, problems);
+  ASSERT_EQ(problems.sorted().size(), 1u);
+  EXPECT_THAT(problems.sorted()[0].help, HasSubstr("did you mean `k_proj`?"));
+}
+
 TEST(RateParts, ModulesPartsAndNamesMatch) {
   const Plan plan = CompiledFile(
       kTinyRecipe,

@@ -135,6 +135,17 @@ Rates OfDecoder(const std::string& name) {
   return {kPeak, kDecayEnd};
 }
 
+const std::vector<std::string> kAdapted = {
+    "modules.language.train.backbone=frozen",
+    "modules.language.adapter={rank: 3, alpha: 6.0, targets: [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
+    "down_proj]}"};
+
+// The second of the two products of each adapter learns faster, as LoRA+ has it, and those of one layer stand still.
+Rates OfAdapters(const std::string& name) {
+  if (Has(name, ".layers.1.")) return {0, kDecayEnd};
+  return Has(name, "lora_B") ? Rates{6.4e-2, 0} : Rates{2.0e-3, kDecayEnd};
+}
+
 const Case kCases[] = {
     {"hybrid", kTinyRecipe,
      "[{match: \"*.q_proj.*\", learning_rate: 8.0e-3}, {match: \"*norm*\", learning_rate: 1.0e-3}, "
@@ -149,7 +160,12 @@ const Case kCases[] = {
      "{match: \"*.v_proj.weight\", learning_rate: 8.0e-3}, {match: \"*layers.0.*\", learning_rate: 2.0e-3}]",
      OfDecoder,
      {},
-     LanguageOn(0, 4, 2, 2)}};
+     LanguageOn(0, 4, 2, 2)},
+    {"adapters", "recipes/llama_tiny.yaml",
+     "[{match: \"*.layers.1.*\", learning_rate: 0.0}, {match: \"*.lora_B.*\", learning_rate: 6.4e-2, weight_decay: "
+     "0.0}, "
+     "{match: language.adapter, learning_rate: 2.0e-3}]",
+     OfAdapters, kAdapted, Join(LanguageOn(0, 2, 2, 1), kAdapted)}};
 
 INSTANTIATE_TEST_SUITE_P(Parts, RatesByPart, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });

@@ -14,6 +14,7 @@
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
 #include "planner/compile/model/expand_model.h"
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/plan/statement/model_statement.h"
 #include "planner/recipe/model_facts.h"
 
@@ -44,12 +45,16 @@ bool IsLike(string_view pattern, string_view name) {
 struct Named {
   const Module* module = nullptr;
   const Parameter* parameter = nullptr;
-  string part;  // "radio_encoder.projection"; empty: the module has one part
+  string part;  // "radio_encoder.projection"; empty: of a module that has one part
 };
 
 Named NamedOf(const Module& module, const Parameter& parameter) {
   Named named = {&module, &parameter, ""};
-  if (module.has_images) named.part = Cat(module.name, IsProjection(module, parameter) ? ".projection" : ".backbone");
+  if (IsOfAdapter(module, parameter)) {
+    named.part = Cat(module.name, ".adapter");
+  } else if (module.has_images) {
+    named.part = Cat(module.name, IsProjection(module, parameter) ? ".projection" : ".backbone");
+  }
   return named;
 }
 

@@ -302,13 +302,14 @@ class ModuleComparison {
   // docs/training/step.md#rates-by-part: the first part with the name of the module, of its part, or like that of the
   // tensor; none for what no step changes.
   int RatePartOf(const StatedWeight& weight, const string& file) const {
-    const bool trained = weight.projection ? module_.trains_projection : module_.trains_backbone;
+    const bool trained = weight.adapter || (weight.projection ? module_.trains_projection : module_.trains_backbone);
     if (weight.form == StatedWeight::Form::kBuffer || !trained) return -1;
+    const string_view part = weight.adapter ? ".adapter" : weight.projection ? ".projection" : ".backbone";
+    const bool has_parts = weight.adapter || module_.has_images;
     const std::vector<RatePart>& parts = plan_.optimizer.parts;
     for (size_t i = 0; i < parts.size(); ++i) {
       const string& match = parts[i].match;
-      const bool of_part =
-          module_.has_images && match == absl::StrCat(module_.name, weight.projection ? ".projection" : ".backbone");
+      const bool of_part = has_parts && match == absl::StrCat(module_.name, part);
       if (match == module_.name || of_part || Like(match.c_str(), file.c_str())) return static_cast<int>(i);
     }
     return -1;
