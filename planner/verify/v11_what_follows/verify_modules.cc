@@ -304,7 +304,7 @@ class ModuleComparison {
   int RatePartOf(const StatedWeight& weight, const string& file) const {
     const bool trained = weight.adapter || (weight.projection ? module_.trains_projection : module_.trains_backbone);
     if (weight.form == StatedWeight::Form::kBuffer || !trained) return -1;
-    const string_view part = weight.adapter ? ".adapter" : weight.projection ? ".projection" : ".backbone";
+    const char* part = weight.adapter ? ".adapter" : weight.projection ? ".projection" : ".backbone";
     const bool has_parts = weight.adapter || module_.has_images;
     const std::vector<RatePart>& parts = plan_.optimizer.parts;
     for (size_t i = 0; i < parts.size(); ++i) {
