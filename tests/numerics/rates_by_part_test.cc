@@ -20,12 +20,11 @@ struct Rates {
 };
 
 // What the budget and the optimizer of every case say: a warmup of two steps, and a decay that rises.
-constexpr double kPeak = 4.0e-3, kMin = 4.0e-4, kInit = 1.0e-3, kDecayStart = 0.1, kDecayEnd = 0.4, kClip = 0.25;
+constexpr double kPeak = 4.0e-3, kMin = 4.0e-4, kInit = 1.0e-3, kDecayStart = 0.1, kDecayEnd = 0.4;
 const std::vector<std::string> kBudget = {"precision.params=fp64", "budget.train_samples=80",
                                           "budget.learning_rate={peak: 4.0e-3, min: 4.0e-4, init: 1.0e-3, "
                                           "warmup_samples: 16, decay_samples: 80, style: linear}",
-                                          "budget.weight_decay={start: 0.1, end: 0.4, style: linear}",
-                                          "optimizer.clip_grad_norm=0.25"};
+                                          "budget.weight_decay={start: 0.1, end: 0.4, style: linear}"};
 
 // The part of the rate that the schedule has of its peak, and of the weight decay that it has of its end, before step t
 // from 0, of 8 samples each.
@@ -40,6 +39,7 @@ struct Case {
   std::string name, recipe, parts;
   Rates (*rates_of)(const std::string& name);
   std::vector<std::string> one_rank, layout;
+  std::string clip = "0.25";  // the largest norm, below that of every step
   friend void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
 };
 
@@ -53,7 +53,9 @@ bool Decays(const std::string& name, const WholeTensor& tensor) {
 std::vector<TrainingRun> RunsOf(const Case& of, const std::vector<std::string>& layout) {
   std::vector<TrainingRun> runs;
   for (int steps = 1; steps <= kSteps; ++steps) {
-    runs.push_back(Launch({of.recipe, Join(Join(kBudget, {"optimizer.parts=" + of.parts}), layout), steps, ""}));
+    runs.push_back(Launch(
+        {of.recipe, Join(Join(kBudget, {"optimizer.parts=" + of.parts, "optimizer.clip_grad_norm=" + of.clip}), layout),
+         steps, ""}));
     EXPECT_EQ(runs.back().exit_code, 0) << runs.back().output;
   }
   return runs;
@@ -69,7 +71,7 @@ Tensors Loop(const Case& of, const std::vector<TrainingRun>& runs) {
     for (const auto& [name, gradient] : gradients) {
       for (const double g : gradient.values) squares += g * g;
     }
-    const double norm = std::sqrt(squares), clip = std::min(1.0, kClip / (norm + 1e-6));
+    const double norm = std::sqrt(squares), clip = std::min(1.0, std::stod(of.clip) / (norm + 1e-6));
     EXPECT_LT(clip, 1) << "no step is clipped";
     for (const auto& [name, gradient] : gradients) {
       WholeTensor& tensor = weights.at(name);
