@@ -72,7 +72,7 @@ Tensors Loop(const Case& of, const std::vector<TrainingRun>& runs) {
       for (const double g : gradient.values) squares += g * g;
     }
     const double norm = std::sqrt(squares), clip = std::min(1.0, std::stod(of.clip) / (norm + 1e-6));
-    EXPECT_LT(clip, 1) << "no step is clipped";
+    EXPECT_LT(clip, 1) << "step " << t + 1 << " is not clipped, with the norm " << norm;
     for (const auto& [name, gradient] : gradients) {
       WholeTensor& tensor = weights.at(name);
       std::vector<double>&m = first[name], &v = second[name];
