@@ -164,10 +164,10 @@ const Case kCases[] = {
      {},
      LanguageOn(0, 4, 2, 2)},
     {"adapters", "recipes/llama_tiny.yaml",
-     "[{match: \"*.layers.1.*\", learning_rate: 0.0}, {match: \"*.lora_B.*\", learning_rate: 6.4e-2, weight_decay: "
-     "0.0}, "
+     "[{match: \"*.layers.1.*\", learning_rate: 0.0}, "
+     "{match: \"*.lora_B.*\", learning_rate: 6.4e-2, weight_decay: 0.0}, "
      "{match: language.adapter, learning_rate: 2.0e-3}]",
-     OfAdapters, kAdapted, Join(LanguageOn(0, 2, 2, 1), kAdapted)}};
+     OfAdapters, kAdapted, Join(LanguageOn(0, 2, 2, 1), kAdapted), "0.0001"}};
 
 INSTANTIATE_TEST_SUITE_P(Parts, RatesByPart, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
