@@ -15,7 +15,7 @@ using std::string;
 
 bool Same(const EncoderData& a, const EncoderData& b) {
   return a.module == b.module && a.token == b.token && a.patch == b.patch && a.pixel_shuffle == b.pixel_shuffle &&
-         a.max_image == b.max_image;
+         a.max_image == b.max_image && a.pixels == b.pixels;
 }
 
 // The first field that differs, or "".
