@@ -200,8 +200,7 @@ TEST_F(Qwen3Vl, DeepStackOfReleasesIsRefusedByName) {
             Field(&Finding::value, config["vision_config"]["deepstack_visual_indexes"].dump()),
             Field(&Finding::message,
                   "cannot be expressed, only an empty list: features of inner layers of the encoder (DeepStack) do not "
-                  "enter the language model here yet, so this model can be trained by other programs alone; one "
-                  "without them can be here"))));
+                  "enter the language model yet; use another program for this model, or a model without them"))));
     EXPECT_THAT(findings.notes,
                 Contains(HasSubstr("video_token_id = 151656 is not taken over: videos are not trained")));
   }

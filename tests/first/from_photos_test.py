@@ -125,6 +125,32 @@ class FromPhotos(unittest.TestCase):
         self.assertIn("the encoder and the language model are frozen, and the projector alone is trained",
                       projector.stdout)
 
+    def test_images_are_made_as_their_encoder_wants_them(self):
+        with tempfile.TemporaryDirectory() as holder:
+            at = pathlib.Path(holder).resolve()
+            for name in ("nano", "shards", "photos"):
+                (at / name).symlink_to(self.at / name)
+            toy_folders.write_folder(SOURCE / "tests/exchange/transformers", "qwen3_vl", at / "qwen",
+                                     toy_folders.VOCABULARY)
+            for name in ("tokenizer.json", "tokenizer_config.json"):
+                shutil.copy(self.at / "nano" / name, at / "qwen")
+            config = json.loads((at / "qwen/config.json").read_text())
+            config["image_token_id"] = json.loads((at / "shards/prepared.json").read_text())["ids"]["image"]
+            (at / "qwen/config.json").write_text(json.dumps(config))
+            init = ("plan init --weights qwen --data shards --gpus 1 --candidates 3 cluster.gpu=none "
+                    "precision.params=fp32 data.max_patches=64 -o mine.yaml")
+            made = self.shell(init, at)
+            self.assertEqual(made.returncode, 0, made.stdout)
+            recipe = (at / "mine.yaml").read_text()
+            self.assertRegex(recipe, r"resize: bicubic_8bit\b")
+            self.assertRegex(recipe, r"grid: smart_resize\b")
+            ran = self.shell("plan launch mine.yaml --local --yes --steps 2 --run-dir run", at)
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+            config["vision_config"]["deepstack_visual_indexes"] = [0, 1]
+            (at / "qwen/config.json").write_text(json.dumps(config))
+            self.refused(f"{init} --replace", 1, "vision_config.deepstack_visual_indexes = [0,1] cannot be expressed",
+                         "(DeepStack)", at=at)
+
     def test_what_overrides_say_of_the_layout_stays(self):
         init = f"{INIT} precision.params=fp32 data.max_patches=4"
         kept = self.shell(f"{init} modules.language.parallel.tp=2 modules.radio_encoder.parallel.tp=2", self.at)

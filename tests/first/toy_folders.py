@@ -36,15 +36,17 @@ def write_folder(source, name, folder, vocabulary=None):
     """A Hugging Face folder of the toy `name`: config.json and model.safetensors."""
     folder.mkdir()
     config = json.loads((source / f"{name}.config.json").read_text())
-    before = config.get("vocab_size")
+    text = config.get("text_config", config)
+    before = text.get("vocab_size")
     if vocabulary:
-        config["vocab_size"] = vocabulary
+        text["vocab_size"] = vocabulary
     (folder / "config.json").write_text(json.dumps(config, indent=2))
     generator, header, data = random.Random(name), {}, b""
     for line in (source / f"{name}.tensors").read_text().splitlines():
         tensor, dtype, sizes = line.split()
         shape = [int(size) for size in sizes.split(",")]
-        if vocabulary and shape[0] == before and tensor.endswith(("embeddings.weight", "lm_head.weight")):
+        if vocabulary and shape[0] == before and tensor.endswith(
+                ("embeddings.weight", "embed_tokens.weight", "lm_head.weight")):
             shape[0] = vocabulary
         values = numbers(tensor, shape, generator)
         packed = struct.pack(f"<{len(values)}{'q' if dtype == 'I64' else 'f'}", *values)
