@@ -253,6 +253,23 @@ TEST(ShowModel, CountsParametersLayerByLayer) {
   EXPECT_THAT(ShowModel(plan, TimeStep(plan)), HasSubstr("language.layers.1  E  moe           200"));
 }
 
+TEST(ShowModel, TellsAdapters) {
+  Plan plan = SixRanks();
+  EXPECT_TRUE(ShowModelJson(plan, TimeStep(plan))["modules"]["language"]["adapter"].is_null());
+  Module& language = plan.modules[1];
+  language.trains_backbone = language.trains_projection = false;
+  language.adapter_targets = {"q_proj", "in_proj"};
+  language.constants = {{"adapter.rank", int64_t{4}}, {"adapter.alpha", 8.0}};
+  language.parameters = {{.name = "language.layers.0.in_proj.weight", .shape = {20, 10}},
+                         {.name = "language.layers.0.in_proj.lora_A.weight", .shape = {4, 10}},
+                         {.name = "language.layers.0.in_proj.lora_B.weight", .shape = {20, 4}}};
+  EXPECT_THAT(ShowModel(plan, TimeStep(plan), 400),
+              HasSubstr("frozen but for adapters: 120 parameters of rank 4 on q_proj, in_proj\n"));
+  const ordered_json json = ShowModelJson(plan, TimeStep(plan))["modules"]["language"]["adapter"];
+  EXPECT_EQ(json["parameters"], 120);
+  EXPECT_EQ(json["alpha"], 8.0);
+}
+
 TEST(ShowModel, TellsTheRatesOfEveryParameter) {
   Plan plan = SixRanks();
   plan.budget.learning_rate.peak = 1e-3, plan.budget.weight_decay.end = 0.1;
