@@ -28,12 +28,14 @@ Simplicity SimplicityOf(const Candidate& candidate) {
   return all;
 }
 
-std::string SimplicityText(const Simplicity& simplicity) {
-  const int64_t axes = simplicity.axes;
+std::string SimplicityText(const Candidate& candidate) {
+  const Simplicity simplicity = SimplicityOf(candidate);
+  const bool apart = candidate.modules.size() > 1 && !Together(candidate);
+  const int64_t axes = simplicity.axes - (apart ? 1 : 0);
   return absl::StrCat(axes == 0   ? "no axis but dp"
                       : axes == 1 ? "1 axis beside dp"
                                   : absl::StrCat(axes, " axes beside dp"),
-                      simplicity.uneven > 0 ? ", uneven stages" : ", even stages",
+                      apart ? ", modules apart" : "", simplicity.uneven > 0 ? ", uneven stages" : ", even stages",
                       simplicity.recomputed > 0 ? ", recompute" : ", no recompute");
 }
 

@@ -21,7 +21,7 @@ Simplicity SimplicityOf(const Candidate& candidate);
 // Of one module: of its grid and stages, and of how it recomputes.
 Simplicity SimplicityOf(const ModuleChoice& layout);
 
-// "2 axes, even stages, no recompute".
-std::string SimplicityText(const Simplicity& simplicity);
+// "2 axes beside dp, modules apart, even stages, no recompute".
+std::string SimplicityText(const Candidate& candidate);
 
 }  // namespace planwright

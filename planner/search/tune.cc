@@ -225,7 +225,7 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
        ProvedRows(whole, rule, request.best, prove, [&] { return passed(request.proofs); })) {
     TunedLayout& layout = result.best.emplace_back(proved);
     layout.equal = row.equal, layout.simplest = row.simplest, layout.alike = row.alike;
-    layout.simplicity = SimplicityText(SimplicityOf(row.layout.candidate));
+    layout.simplicity = SimplicityText(row.layout.candidate);
     others.push_back(row.layout.candidate);
   }
   if (result.best.empty()) {

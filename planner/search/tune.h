@@ -92,7 +92,7 @@ struct TunedLayout {
   std::string digest;      // of its plan
   bool equal = false;      // not slower than the fastest by more than the error of a difference
   bool simplest = false;   // of those that take at most kSimplestWithin longer than the fastest
-  std::string simplicity;  // "2 axes, even stages, no recompute"
+  std::string simplicity;  // "2 axes beside dp, even stages, no recompute"
   // Of `best`: how many other layouts that were simulated differ from it by the layers of stages, buckets and overlap
   // alone, and are no more than `within` slower than the fastest.
   int64_t alike = 0;

@@ -33,13 +33,15 @@ TEST(EqualLayouts, AreSimplerWithFewerAxesThenEvenStagesThenNoRecompute) {
   EXPECT_LT(SimplicityOf(kPlain), SimplicityOf(kRecompute));
   EXPECT_LT(SimplicityOf(kRecompute), SimplicityOf(kEven));
   EXPECT_LT(SimplicityOf(kEven), SimplicityOf(kUneven));
-  EXPECT_EQ(SimplicityText(SimplicityOf(kPlain)), "no axis but dp, even stages, no recompute");
-  EXPECT_EQ(SimplicityText({2, 1, 1}), "2 axes beside dp, uneven stages, recompute");
   // Modules apart are as much to think of as an axis.
   Candidate two{{kTp, kPlain}, {}};
   EXPECT_EQ(SimplicityOf(two).axes, 1);
+  EXPECT_EQ(SimplicityText(two), "1 axis beside dp, even stages, no recompute");
   two.modules[1].first_rank = 1;
   EXPECT_EQ(SimplicityOf(two).axes, 2);
+  EXPECT_EQ(SimplicityText(two), "1 axis beside dp, modules apart, even stages, no recompute");
+  EXPECT_EQ(SimplicityText({{kUneven}, {}}), "1 axis beside dp, uneven stages, no recompute");
+  EXPECT_EQ(SimplicityText({{kRecompute}, {}}), "no axis but dp, even stages, recompute");
 }
 
 TEST(EqualLayouts, ThoseOfOtherGridsMayDifferByMore) {

@@ -78,7 +78,7 @@ void ExpectSameAsEverything(const TuneRequest& request, int64_t ranks, size_t at
   ASSERT_FALSE(result.best.empty());
   EXPECT_EQ(result.best[0].seconds, rows[0].layout.step.seconds);
   EXPECT_EQ(result.best[0].memory, rows[0].layout.step.memory);
-  EXPECT_EQ(result.best[0].simplicity, SimplicityText(SimplicityOf(rows[0].layout.candidate)));
+  EXPECT_EQ(result.best[0].simplicity, SimplicityText(rows[0].layout.candidate));
   const auto simplest = [](const auto& row) { return row.simplest; };
   const auto is = std::find_if(result.best.begin(), result.best.end(), simplest);
   const auto should = std::find_if(rows.begin(), rows.end(), simplest);
