@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -75,6 +76,8 @@ void ReportRefusedHostMemory() {
 
 void PrepareProcess() {
   std::signal(SIGPIPE, SIG_IGN);
+  // Only a launcher gives ranks a secret. It gets the signal, too, where a batch system ends all processes of a job.
+  if (std::getenv("PLANWRIGHT_SECRET") != nullptr) std::signal(SIGTERM, SIG_IGN);
   std::set_terminate(OnTerminate);
   ReportRefusedHostMemory();
   at::set_num_threads(1);  // sums must not depend on the number of cores, and ranks of one machine share them

@@ -6,7 +6,7 @@ namespace planwright::executor {
 
 // A write to a closed pipe, or to a file that may not grow, becomes an error of the call. Host memory that is refused
 // becomes a std::bad_alloc, whose what() has the size. An exception on a thread of a library ends the rank with its
-// exit status. LibTorch computes on one thread.
+// exit status. SIGTERM is ignored if there is a launcher, which asks the rank to save. LibTorch computes on one thread.
 void PrepareProcess();
 
 // A request to save and stop (SIGUSR1) that has come, or comes before ListenForStop, ends the process. While a rank

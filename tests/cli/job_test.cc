@@ -108,7 +108,7 @@ TEST_F(Job, ADryRunShowsAllThatWouldRun) {
   }
   EXPECT_EQ(shown["ports"].size(), 2u);
   EXPECT_THAT(text.out,
-              AllOf(HasSubstr(mounts), HasSubstr("node 0: ranks 0-7"), HasSubstr("\nexec \"$@\"' launch.setup"),
+              AllOf(HasSubstr(mounts), HasSubstr("node 0: ranks 0-7"), HasSubstr(" TERM; exec \"$@\"' launch.setup"),
                     HasSubstr("net.ipv4.ip_local_port_range of this machine"),
                     HasSubstr("libraries that the image must have, beside /bin/sh and, for launch.setup, /bin/bash\n"),
                     HasSubstr("no rank gets, as launch.env does not name them\n"), HasSubstr("UCX_TLS")));
@@ -299,8 +299,14 @@ TEST_F(Job, TheStatusOfARunThatHasNotBegunIsThatOfItsJob) {
   const ProgramResult accounted = Status(with(forgets, "echo 'CANCELLED by 1000|0:0'"));
   EXPECT_EQ(accounted.status, kExitPeerLost);
   EXPECT_THAT(accounted.out, HasSubstr("job 7 is CANCELLED\n"));
-  EXPECT_THAT(Status(with(forgets)).out, HasSubstr("job 7 is over, and Slurm does not know it any more\n"));
-  EXPECT_EQ(Status(with("echo 'Unable to contact slurm controller' >&2; exit 1")).status, 0) << "nobody knows";
+  EXPECT_THAT(Status(with(forgets)).out, HasSubstr("job 7 is over, and Slurm says no more of it\n"));
+  const std::string unreachable = with("echo 'Unable to contact slurm controller' >&2; exit 1");
+  EXPECT_EQ(Status(unreachable).status, 0) << "nobody knows";
+  // Its head has told.
+  std::ofstream(run_ + "/job/outcome.json") << R"({"exit_code": 10, "cause": "of 4 nodes these came: none"})";
+  const ProgramResult told = Status(unreachable, "--follow");
+  EXPECT_EQ(told.status, kExitPeerLost);
+  EXPECT_THAT(told.out, HasSubstr("\nof 4 nodes these came: none\n"));
 }
 
 TEST_F(Job, TheStatusOfARunWhoseJobWaitsAgainIsThatItGoesOn) {

@@ -13,7 +13,8 @@ struct Command {
   std::vector<std::string> environment;  // "NAME=value"; nothing is inherited
   // SIGUSR1 is blocked when the program starts, so one that comes early waits until the program listens for it.
   bool holds_stop_signal = false;
-  // SIGTERM is ignored, also by what the program starts: who started it ends it by kEndSignal or SIGKILL.
+  // SIGTERM is ignored, also by what the program starts: who started it ends it by kEndSignal or SIGKILL. A rank does
+  // the same by itself, but a batch system may send the signal before it has been loaded.
   bool outlives_sigterm = false;
   std::vector<int> cores = {};      // on which it may run; empty: all on which this process may
   std::vector<int> inherited = {};  // descriptors that it keeps, by the same numbers

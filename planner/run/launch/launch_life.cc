@@ -33,6 +33,8 @@ absl::StatusOr<RankProgram> ProgramOf(const Plan& plan, const RunOptions& option
                          .arguments = CommandOfRanks(plan, options, life),
                          .variables = VariablesOf(world),
                          .holds_stop_signal = Saves(plan, options),
+                         // Programs of the lines before a rank may need the signal (`timeout`).
+                         .outlives_sigterm = plan.launch.setup.empty(),
                          .gpus = OnGpus(plan, options),
                          // Libraries of GPUs do not promise to outlive a fork.
                          .forks = !OnGpus(plan, options) && plan.launch.setup.empty() && !IsScript(options.executor),

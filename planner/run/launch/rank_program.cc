@@ -31,7 +31,7 @@ std::vector<Command> CommandsOf(const RankProgram& program, const std::vector<in
     commands.push_back({.arguments = program.arguments,
                         .environment = RankEnvironment(program.variables, numbers, inherited),
                         .holds_stop_signal = program.holds_stop_signal,
-                        .outlives_sigterm = true,
+                        .outlives_sigterm = program.outlives_sigterm,
                         .cores = cores.empty() ? std::vector<int>() : cores[i]});
   }
   return commands;

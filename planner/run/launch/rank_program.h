@@ -17,6 +17,7 @@ struct RankProgram {
   std::vector<std::string> arguments;  // the executor's path first; the same for all ranks
   Variables variables;                 // of rendezvous (rank_environment.h); the same for all ranks
   bool holds_stop_signal = false;      // Command::holds_stop_signal
+  bool outlives_sigterm = false;       // Command::outlives_sigterm
   bool gpus = false;                   // rank R of a node uses its GPU R
   bool forks = false;                  // it forks the ranks of a node, so that it is loaded once (planner/wire/fork)
   int world_size = 1;

@@ -24,6 +24,9 @@ constexpr char kBefore[] =
     ">&2; exit $((s ? s : 2))' EXIT; "
     "trap 'launch_setup_line=$((LINENO > launch_setup_line ? LINENO : launch_setup_line))' DEBUG ERR; ";
 
+// As ranks without such lines do (Command::outlives_sigterm).
+constexpr char kThen[] = "trap '' TERM; exec \"$@\"";
+
 Variables OwnVariables() {
   Variables variables;
   for (const std::string& variable : OwnEnvironment()) {
@@ -80,7 +83,7 @@ absl::StatusOr<Variables> VariablesOfRecipe(const LaunchPlan& launch, const Vari
 std::vector<std::string> WithSetup(const LaunchPlan& launch, std::vector<std::string> command) {
   if (launch.setup.empty()) return command;
   std::vector<std::string> whole = {
-      "/bin/bash", "-c", absl::StrCat(kBefore, absl::StrJoin(launch.setup, "\n"), "\nexec \"$@\""), "launch.setup"};
+      "/bin/bash", "-c", absl::StrCat(kBefore, absl::StrJoin(launch.setup, "\n"), "\n", kThen), "launch.setup"};
   whole.insert(whole.end(), std::make_move_iterator(command.begin()), std::make_move_iterator(command.end()));
   return whole;
 }

@@ -133,6 +133,8 @@ class Supervisor {
       if (!end.failed() || end.sent_by_us) continue;
       if (interrupted_by_ != 0 && (end.exit_status == kExitPreempted || end.exit_status == 128 + interrupted_by_))
         continue;
+      // Lines before a rank end by what ends all processes of a job.
+      if (interrupted_by_ == SIGTERM && end.signal == SIGTERM) continue;
       if (end.signal != 0 || !MayFollowFromAnother(end.exit_status)) return end;
       if (!follower && !at_start) follower = &end;
     }

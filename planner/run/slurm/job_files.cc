@@ -1,6 +1,8 @@
 #include "planner/run/slurm/job_files.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "nlohmann/json.hpp"
 #include "planner/base/files/file_io.h"
@@ -9,6 +11,7 @@
 #include "planner/plan/earlier_parts.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run/slurm/job_script.h"
+#include "planner/run/slurm/submitted_job.h"
 
 namespace planwright {
 namespace {
@@ -61,6 +64,8 @@ std::string LaunchJson(const JobFiles& job) {
 absl::Status WriteJobFiles(const JobFiles& job, const std::string& script) {
   const std::string& run_dir = job.options.run_dir;
   ABSL_RETURN_IF_ERROR(MakeDirectories(run_dir + "/job"));
+  std::error_code error;
+  std::filesystem::remove(JobOutcomePath(run_dir), error);  // of a job before
   for (size_t i = 0; i < job.plans.size(); ++i) {
     ABSL_RETURN_IF_ERROR(WriteFileAtomically(PlanFile(job, i), WritePlan(job.plans[i])));
   }

@@ -140,6 +140,8 @@ absl::Status ContinueLater(const std::string& run_dir, const Terminal& terminal)
     terminal(true, "job " + job + " waits in the queue again");
     return requeued;
   }
+  // Slurm may have taken it, and a successor would be one too many.
+  if (absl::IsDeadlineExceeded(requeued)) return requeued;
   terminal(true, "job " + job + " cannot be put into the queue again: " + std::string(requeued.message()));
   if (!Variable("SLURM_ARRAY_TASK_ID").empty())
     return absl::UnavailableError("submit this task of the array again to go on with " + run_dir);

@@ -124,7 +124,8 @@ absl::StatusOr<std::string> SubmitScript(const std::string& path) {
 }
 
 double SecondsUntilKilled() {
-  const absl::StatusOr<std::string> printed = RunSlurm({"scontrol", "show", "config"});
+  constexpr std::chrono::seconds kPatience{10};  // a run begins without it
+  const absl::StatusOr<std::string> printed = RunSlurm({"scontrol", "show", "config"}, kPatience);
   if (!printed.ok()) return 0;
   for (const auto line : absl::StrSplit(*printed, '\n', absl::SkipEmpty())) {  // "KillWait                = 30 sec"
     const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());

@@ -53,8 +53,11 @@ void ReadExitCode(const std::string& text, SubmittedJob& job) {
 
 void ReadWhatItLeft(const std::string& run_dir, SubmittedJob& job) {
   const absl::StatusOr<std::string> text = ReadWholeFile(JobOutcomePath(run_dir), kOutcomeJson.bytes);
-  if (absl::StatusOr<Outcome> outcome = text.ok() ? ReadOutcome(*text) : text.status(); outcome.ok())
+  absl::StatusOr<Outcome> outcome = text.ok() ? ReadOutcome(*text) : text.status();
+  if (outcome.ok() && !job.live()) {
     job.outcome = *std::move(outcome);
+    job.is = SubmittedJob::Is::kOver;  // as its head has said
+  }
   LastLines log = {"job/slurm-" + job.id + ".log"};
   log.lines = LastLinesOfFile(run_dir + "/" + log.file);
   if (job.is == SubmittedJob::Is::kOver && !log.lines.empty()) job.log = std::move(log);
@@ -134,7 +137,7 @@ int ExitStatusOf(const SubmittedJob& job) {
 }
 
 std::string JobStateText(const SubmittedJob& job) {
-  std::string text = job.state.empty() ? "over, and Slurm does not know it any more" : job.state;
+  std::string text = job.state.empty() ? "over, and Slurm says no more of it" : job.state;
   if (!job.reason.empty()) absl::StrAppend(&text, " (", job.reason, ")");
   if (job.is != SubmittedJob::Is::kOver) return text;
   if (job.exit_status != 0) absl::StrAppend(&text, ", exit status ", job.exit_status);

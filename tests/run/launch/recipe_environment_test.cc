@@ -74,6 +74,15 @@ TEST_F(RecipeEnvironment, WhatLinesLeaveInTheBackgroundEndsWithTheirTrial) {
   }));
 }
 
+// A batch system ends a job by SIGTERM for all its processes: their launcher asks ranks to save. `timeout` needs it.
+TEST_F(RecipeEnvironment, LinesHearSigtermAndTheirRankDoesNot) {
+  const LaunchPlan launch = WithLines({"timeout 1 sleep 100000 || true"});
+  const absl::StatusOr<std::string> printed =
+      OutputOf(WithSetup(launch, {"/bin/sh", "-c", "kill -TERM $$; echo goes on"}), {"PATH=/usr/bin:/bin"});
+  ASSERT_TRUE(printed.ok()) << printed.status();
+  EXPECT_EQ(*printed, "goes on\n");
+}
+
 TEST_F(RecipeEnvironment, AProgramThatDoesNotEndIsGivenUp) {
   const absl::StatusOr<std::string> printed =
       OutputOf({"/bin/sh", "-c", "echo waiting >&2; exec sleep 100000"}, {"PATH=/bin"}, std::chrono::seconds(1));

@@ -45,7 +45,7 @@ TEST(SubmittedJob, OfTheAccounting) {
 
 TEST(SubmittedJob, OneThatSlurmHasForgottenIsOver) {
   const SubmittedJob job = {.is = Is::kOver, .id = "7"};
-  EXPECT_EQ(JobStateText(job), "over, and Slurm does not know it any more");
+  EXPECT_EQ(JobStateText(job), "over, and Slurm says no more of it");
   EXPECT_EQ(ExitStatusOf(job), 10);
 }
 
