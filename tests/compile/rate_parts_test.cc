@@ -26,7 +26,7 @@ using ::testing::IsEmpty;
 using testing::Join;
 using testing::LanguageOn;
 
-const std::string kTiny = InSource(testing::kTinyRecipe);
+const std::string kRatedRecipe = InSource(testing::kTinyRecipe);
 
 std::string Parts(const std::string& items) { return "optimizer.parts=[" + items + "]"; }
 
@@ -43,7 +43,7 @@ std::map<std::string, int> PartsOf(const Plan& plan) {
 
 std::vector<std::string> ProblemsOf(const std::vector<std::string>& overrides) {
   Diagnostics problems;
-  const std::optional<Recipe> recipe = ReadRecipe(kTiny, overrides, problems);
+  const std::optional<Recipe> recipe = ReadRecipe(kRatedRecipe, overrides, problems);
   if (recipe) CompileRecipe(*recipe, problems);
   std::vector<std::string> texts;
   for (const Diagnostic& problem : problems.sorted())
@@ -82,7 +82,7 @@ TEST(RateParts, AWrongAdapterIsToldAlone) {
 
 TEST(RateParts, ModulesPartsAndNamesMatch) {
   const Plan plan = CompiledFile(
-      kTiny,
+      kRatedRecipe,
       {Parts("{match: radio_encoder.projection, learning_rate: 1.0e-2}, {match: \"*.norm1.*\", weight_decay: 0.0}, "
              "{match: radio_encoder, learning_rate: 1.0e-4}, {match: \"*.experts.*.up_proj.weight\", "
              "learning_rate: 2.0e-3}")});
@@ -103,7 +103,7 @@ TEST(RateParts, ModulesPartsAndNamesMatch) {
 
 TEST(RateParts, AStarIsAnyText) {
   const auto count = [](const std::string& match) {
-    return PartsOf(CompiledFile(kTiny, {Parts("{match: \"" + match + "\", learning_rate: 1.0e-4}")})).size();
+    return PartsOf(CompiledFile(kRatedRecipe, {Parts("{match: \"" + match + "\", learning_rate: 1.0e-4}")})).size();
   };
   const size_t all = count("*");
   EXPECT_EQ(count("**"), all);
@@ -118,21 +118,23 @@ TEST(RateParts, AreTheSameOnEveryLayout) {
   const std::string parts = Parts(
       "{match: \"*norm*\", learning_rate: 1.0e-4}, {match: \"*.q_proj.weight\", weight_decay: 0.0}, "
       "{match: radio_encoder, learning_rate: 2.0e-5}");
-  const auto one = PartsOf(CompiledFile(kTiny, {parts}));
+  const auto one = PartsOf(CompiledFile(kRatedRecipe, {parts}));
   for (const testing::Layout& layout : testing::TinyLayouts())
-    EXPECT_EQ(PartsOf(CompiledFile(kTiny, Join(layout.overrides, layout.training, {parts}))), one) << layout.name;
+    EXPECT_EQ(PartsOf(CompiledFile(kRatedRecipe, Join(layout.overrides, layout.training, {parts}))), one)
+        << layout.name;
 }
 
 TEST(RateParts, OfNoneThePlanIsAsBefore) {
-  const std::string text = WritePlan(CompiledFile(kTiny));
+  const std::string text = WritePlan(CompiledFile(kRatedRecipe));
   EXPECT_EQ(text.find("\"part\""), std::string::npos);
   EXPECT_EQ(text.find("\"parts\": []"), std::string::npos);
 }
 
 TEST(RateParts, ARateFollowsTheScheduleByAFactor) {
-  const Plan plan = CompiledFile(kTiny, {"budget.weight_decay={start: 0.1, end: 0.2, style: linear}",
-                                         Parts("{match: radio_encoder, learning_rate: 3.0e-4, weight_decay: 0.05}, "
-                                               "{match: language, learning_rate: 6.0e-3}")});
+  const Plan plan =
+      CompiledFile(kRatedRecipe, {"budget.weight_decay={start: 0.1, end: 0.2, style: linear}",
+                                  Parts("{match: radio_encoder, learning_rate: 3.0e-4, weight_decay: 0.05}, "
+                                        "{match: language, learning_rate: 6.0e-3}")});
   for (const double sample : {0.0, 5.0, 16.0, 80.0, 160.0}) {
     const StepRates schedule = RatesAt(plan, -1, sample);
     EXPECT_EQ(schedule.learning_rate, LearningRateAt(plan.budget.learning_rate, sample));
@@ -143,7 +145,7 @@ TEST(RateParts, ARateFollowsTheScheduleByAFactor) {
   }
   // Without a decay of the schedule there is no shape to follow.
   const Plan flat = CompiledFile(
-      kTiny, {"budget.weight_decay={start: 0.0, end: 0.0}", Parts("{match: language, weight_decay: 0.3}")});
+      kRatedRecipe, {"budget.weight_decay={start: 0.0, end: 0.0}", Parts("{match: language, weight_decay: 0.3}")});
   for (const double sample : {0.0, 160.0}) {
     EXPECT_EQ(RatesAt(flat, 0, sample).weight_decay, 0.3);
     EXPECT_EQ(RatesAt(flat, -1, sample).weight_decay, 0);
