@@ -21,7 +21,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::EncoderOn;
 using ::testing::HasSubstr;
-using testing::InSource;
 using ::testing::IsEmpty;
 using testing::Join;
 using testing::LanguageOn;
