@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/exchange/config_dtype.h"
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/convert.h"
@@ -28,6 +29,8 @@
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/state/checkpoint/shard_reader.h"
 #include "planner/state/weights/adapter_folder.h"
+#include "planner/state/weights/base_digest.h"
+#include "planner/state/weights/fit.h"
 #include "planner/state/weights/parts.h"
 #include "planner/verify/verify.h"
 #include "planner/wire/records/safetensors.h"
@@ -114,6 +117,20 @@ std::string BaseName(const Plan& plan) {
   return "";
 }
 
+// Notes if the adapters were trained on other files than those that they are merged into.
+absl::Status CompareBase(const Plan& plan, const Manifest& manifest, const std::string& like, Findings& findings) {
+  Plan on_source = plan;
+  on_source.initialize = InitializePlan{.from = like};
+  ABSL_ASSIGN_OR_RETURN(const auto found, BaseDigests(on_source, FitWeights(on_source)));
+  for (const auto& [module, digest] : found) {
+    const auto trained = manifest.base.find(module);
+    if (trained == manifest.base.end() || trained->second == digest) continue;
+    findings.notes.push_back(absl::StrCat("the adapters of ", module, " were trained on other files than those of ",
+                                          like, ": they are merged into these all the same"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
@@ -173,6 +190,10 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
     one_file = kAdapterModelFile;
     exported.model_type = "adapters of " + exported.model_type;
   } else if (source) {
+    if (!adapters.empty()) {
+      const absl::Status compared = CompareBase(opened->plan, named->checkpoint.manifest, request.like, findings);
+      if (!compared.ok()) return compared;
+    }
     for (LeavingTensor& one : leaving)
       tensors.push_back(FromCheckpoint(*opened->reader, std::move(one), exported.dtype));
     absl::StatusOr<std::vector<OutTensor>> merged =

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <string>
 
 #include "planner/base/files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -34,6 +36,9 @@ std::string LastLoss(const std::string& output) {
   const size_t begin = output.find_first_of("0123456789", word);
   return output.substr(begin, output.find(' ', begin) - begin);
 }
+
+// The one before the first step.
+std::string FirstLoss(const std::string& output) { return LastLoss(output.substr(0, output.find("\nstep 1/"))); }
 
 class AdapterRun : public CheckpointRun {
  protected:
@@ -98,6 +103,49 @@ TEST_F(AdapterRun, BeginsAnotherRunWithItsAdapters) {
   ASSERT_EQ(both.status, 0) << both.output;
   EXPECT_THAT(both.output, HasSubstr(first + "/checkpoints/step-00000002.life-1 (language.adapter)"));
   EXPECT_THAT(both.output, HasSubstr("evaluation of step 0/40  held_out " + LastLoss(before.output)));
+}
+
+// Adapters as PEFT has them, and merged: what is merged into has other weights then, and the model is the same.
+TEST_F(AdapterRun, LeavesMergedAsTheModelThatItWas) {
+  const std::string recipe = InSource("recipes/llama_tiny.yaml");
+  const auto launch = [&](const std::string& run_dir, const std::string& steps, Words words) {
+    words.insert(words.begin(), {"launch", recipe, "checkpoint.every_steps=2", "budget.learning_rate.warmup_samples=0",
+                                 "evaluation={every_samples: 16, sets: [{name: held_out, samples: 8, seed: 1}]}",
+                                 "--local", "--yes", "--run-dir", Folder() + run_dir, "--steps", steps});
+    return Plan(words);
+  };
+  const auto leave = [&](const std::string& run_dir, const std::string& folder, const std::string& like) {
+    Words words = {"export", Folder() + run_dir, "-o", Folder() + folder};
+    if (!like.empty()) words.insert(words.end(), {"--like", Folder() + like});
+    return Plan(words);
+  };
+  ASSERT_EQ(launch("/whole", "2", {}).status, 0);
+  ASSERT_EQ(leave("/whole", "/base", "").status, 0);
+  const Words adapted = {"initialize={from: " + Folder() + "/base}", "modules.language.train.backbone=frozen",
+                         "modules.language.adapter={rank: 3, alpha: 12.0, targets: [q_proj, v_proj, down_proj]}"};
+  const Ended run = launch("/adapted", "4", adapted);
+  ASSERT_EQ(run.status, 0) << run.output;
+  const Ended merged = leave("/adapted", "/merged", "/base");
+  ASSERT_EQ(merged.status, 0) << merged.output;
+  EXPECT_THAT(merged.output, Not(HasSubstr("other files")));
+  const Ended same = launch("/from_merged", "1", {"initialize={from: " + Folder() + "/merged}"});
+  ASSERT_EQ(same.status, 0) << same.output;
+  EXPECT_NEAR(std::stod(FirstLoss(same.output)), std::stod(LastLoss(run.output)), 2e-6) << run.output << same.output;
+
+  // As PEFT has them, they begin another run where they were.
+  const Ended left = leave("/adapted", "/adapter", "");
+  ASSERT_EQ(left.status, 0) << left.output;
+  EXPECT_TRUE(fs::exists(Folder() + "/adapter/adapter_model.safetensors"));
+  Words again = adapted;
+  again[0] = "initialize={sources: [{for: language, from: " + Folder() +
+             "/base}, {for: language.adapter, from: " + Folder() + "/adapter}]}";
+  const Ended begun = launch("/again", "1", again);
+  ASSERT_EQ(begun.status, 0) << begun.output;
+  EXPECT_EQ(FirstLoss(begun.output), LastLoss(run.output));
+
+  const Ended other = leave("/adapted", "/twice", "/merged");
+  ASSERT_EQ(other.status, 0) << other.output;
+  EXPECT_THAT(other.output, HasSubstr("the adapters of language were trained on other files than those of "));
 }
 
 }  // namespace
