@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
@@ -267,7 +268,24 @@ class Words {
   // The value under the key, as YAML; empty if it is not known.
   std::string Converted(const Word& word, const std::string& target) const {
     const YamlNode& value = word.entry.value;
+    if (IsItem(word)) return ItemOf(word, target);
     return word.field == nullptr ? FlowText(value) : InUnit(word.field->unit, value, SpecOf(word), target, recipe_);
+  }
+
+  static bool IsItem(const Word& word) {
+    return word.field != nullptr && RowOf(word.field->unit).value.starts_with("[{");
+  }
+
+  // The list with the item that a word is; empty if it is not known of which encoder.
+  std::string ItemOf(const Word& word, const std::string& target) const {
+    const std::string encoder = NameOfRole("modules.", "projector", word.path);
+    if (encoder.empty() || !word.entry.value.is_scalar()) return "";
+    std::string list = absl::StrReplaceAll(std::string(RowOf(word.field->unit).value),
+                                           {{"<encoder>", encoder}, {"$", FlowText(word.entry.value)}});
+    const YamlNode* there = NodeAt(recipe_, target);
+    if (there == nullptr || !there->is_sequence() || there->items.empty()) return list;
+    list.pop_back();
+    return Cat(list, ", ", FlowText(*there).substr(1));
   }
 
   static const KeySpec* SpecOf(const Word& word) {

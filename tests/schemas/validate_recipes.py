@@ -101,7 +101,6 @@ UNSEEN = {
     "119_two_mlps_in_one_block": "the letters of a pattern",
     "120_tied_over_two_stages": "keys of a model and of its module",
     "121_environment_and_containers_of_a_job": "names and paths inside of texts",
-    "123_adapter_of_a_trained_module": "two keys of a module",
 }
 
 
