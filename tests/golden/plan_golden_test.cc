@@ -38,6 +38,26 @@ std::vector<std::string> ShippedRecipes() {
   return names;
 }
 
+// The shipped recipes in a folder of their own: beside the tree's an index may lie that somebody's run has made, and a
+// plan is another one where its data are counted.
+class CopiedRecipes {
+ public:
+  explicit CopiedRecipes(const std::string& name) : folder_(fs::path(::testing::TempDir()) / name) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    fs::copy(kRoot + std::string("recipes"), folder_ / "recipes", fs::copy_options::recursive);
+  }
+  ~CopiedRecipes() { fs::remove_all(folder_); }
+  CopiedRecipes(const CopiedRecipes&) = delete;
+
+  Plan Compiled(const std::string& name) const {
+    return CompiledFile((folder_ / "recipes" / (name + ".yaml")).string());
+  }
+
+ private:
+  const fs::path folder_;
+};
+
 // The layouts of a list, under names that begin with that of the list.
 void AddAll(const std::string& list, const std::vector<Layout>& layouts, PlanGolden& made) {
   for (const Layout& layout : layouts)
@@ -46,8 +66,8 @@ void AddAll(const std::string& list, const std::vector<Layout>& layouts, PlanGol
 
 PlanGolden Made() {
   PlanGolden made;
-  for (const std::string& name : ShippedRecipes())
-    made.Add("recipes/" + name, CompiledFile(kRoot + ("recipes/" + name + ".yaml")));
+  const CopiedRecipes recipes("plan_golden_made");
+  for (const std::string& name : ShippedRecipes()) made.Add("recipes/" + name, recipes.Compiled(name));
   AddAll("blocks", BlockLayouts(), made);
   AddAll("tiny", AllLayouts(), made);
   AddAll("toy", ToyLayouts(), made);
@@ -76,16 +96,12 @@ TEST(PlanGolden, PlansAreThoseOfTheFile) {
 
 // The same recipes in another folder give the same plans: no path is under the digest.
 TEST(PlanGolden, DigestsDoNotDependOnTheFolder) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "plan_golden_recipes";
-  fs::remove_all(folder);
-  fs::copy(kRoot + std::string("recipes"), folder, fs::copy_options::recursive);
+  const CopiedRecipes one("plan_golden_one"), other("plan_golden_in/another_folder");
   for (const std::string& name : ShippedRecipes()) {
-    const Plan here = CompiledFile(kRoot + ("recipes/" + name + ".yaml"));
-    const Plan there = CompiledFile((folder / (name + ".yaml")).string());
-    EXPECT_EQ(here.digest, there.digest) << name;
+    const Plan here = one.Compiled(name);
+    EXPECT_EQ(here.digest, other.Compiled(name).digest) << name;
     EXPECT_EQ(here.digest.size(), 64u) << name;
   }
-  fs::remove_all(folder);
 }
 
 // Two small plans as a golden, and what it says of other plans.
