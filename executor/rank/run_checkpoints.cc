@@ -49,7 +49,7 @@ absl::Status RunCheckpoints::SetBase(std::map<std::string, std::string> digests)
   // A manifest that cannot be read is told where the checkpoint is loaded.
   const absl::StatusOr<std::string> text = ReadWholeFile(folder_ + "/" + kManifestFile, kManifestJson.bytes);
   const absl::StatusOr<Manifest> manifest = text.ok() ? ReadManifest(*text) : text.status();
-  const std::string other = manifest.ok() ? OtherBase(manifest->base, base_, folder_) : "";
+  const std::string other = manifest.ok() ? OtherBase(plan_, manifest->base, base_, folder_) : "";
   return other.empty() ? absl::OkStatus() : absl::InvalidArgumentError(other);
 }
 

@@ -107,7 +107,7 @@ absl::Status CheckWeights(const Plan& plan, const FoundCheckpoint* checkpoint) {
   const WeightsFit fit = FitWeights(plan);
   if (absl::Status fits = fit.status(); !fits.ok() || checkpoint == nullptr) return fits;
   ABSL_ASSIGN_OR_RETURN(const auto base, BaseDigests(plan, fit));
-  const std::string other = OtherBase(checkpoint->manifest.base, base, checkpoint->folder);
+  const std::string other = OtherBase(plan, checkpoint->manifest.base, base, checkpoint->folder);
   return other.empty() ? absl::OkStatus() : absl::InvalidArgumentError(other);
 }
 

@@ -122,9 +122,7 @@ absl::Status CompareBase(const Plan& plan, const Manifest& manifest, const std::
   Plan on_source = plan;
   on_source.initialize = InitializePlan{.from = like};
   ABSL_ASSIGN_OR_RETURN(const auto found, BaseDigests(on_source, FitWeights(on_source)));
-  for (const auto& [module, digest] : found) {
-    const auto trained = manifest.base.find(module);
-    if (trained == manifest.base.end() || trained->second == digest) continue;
+  for (const std::string& module : OnOtherBase(plan, manifest.base, found)) {
     findings.notes.push_back(absl::StrCat("the adapters of ", module, " were trained on other files than those of ",
                                           like, ": they are merged into these all the same"));
   }

@@ -148,5 +148,17 @@ TEST_F(AdapterRun, LeavesMergedAsTheModelThatItWas) {
   EXPECT_THAT(other.output, HasSubstr("the adapters of language were trained on other files than those of "));
 }
 
+// What is frozen now is another thing than what adapters stand on.
+TEST_F(AdapterRun, AFrozenProjectionIsNoOtherBase) {
+  ASSERT_EQ(Run(2, kAdapted).status, 0);
+  Words frozen = kAdapted;
+  frozen.insert(frozen.end(), {"modules.radio_encoder.train.projection=frozen", "--accept-changes"});
+  const Ended resumed = Run(4, frozen);
+  EXPECT_EQ(resumed.status, kExitUsage) << resumed.output;
+  EXPECT_THAT(resumed.output,
+              AllOf(HasSubstr("does not fit the plan"), HasSubstr("the plan has no radio_encoder.mlp1.0.weight"),
+                    Not(HasSubstr("stand on other weights"))));
+}
+
 }  // namespace
 }  // namespace planwright::testing

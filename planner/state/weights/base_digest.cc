@@ -10,6 +10,7 @@
 #include "planner/base/digest/sha256.h"
 #include "planner/plan/shard_map.h"
 #include "planner/state/checkpoint/format.h"
+#include "planner/state/weights/parts.h"
 
 namespace planwright {
 namespace {
@@ -54,11 +55,12 @@ std::string DrawText(const Plan& plan, const Parameter& parameter, const std::st
 
 absl::StatusOr<std::map<std::string, std::string>> BaseDigests(const Plan& plan, const WeightsFit& fit) {
   std::map<std::string, std::string> digests;
-  for (const Module& module : plan.modules) {
-    if (!module.adapted()) continue;
+  for (const WeightPart& part : PartsOf(plan)) {
+    const Module& module = *part.module;
+    if (!module.adapted() || CheckpointsHave(part)) continue;
     Sha256 digest;
-    for (const Parameter& parameter : module.parameters) {
-      if (parameter.trained) continue;
+    for (const int index : part.parameters) {
+      const Parameter& parameter = module.parameters[static_cast<size_t>(index)];
       for (int64_t copy = 0; copy < std::max<int64_t>(parameter.experts, 1); ++copy) {
         const std::string name = ExpertName(parameter.name, parameter.experts > 0 ? copy : -1);
         const auto taken = fit.taken.find(name);
@@ -69,18 +71,26 @@ absl::StatusOr<std::map<std::string, std::string>> BaseDigests(const Plan& plan,
         }
       }
     }
-    digests[module.name] = digest.Hex();
+    digests[part.projection ? part.name : module.name] = digest.Hex();
   }
   return digests;
 }
 
-std::string OtherBase(const std::map<std::string, std::string>& kept, const std::map<std::string, std::string>& found,
-                      const std::string& checkpoint) {
-  std::vector<std::string> others;
-  for (const auto& [module, digest] : found) {
-    const auto before = kept.find(module);
-    if (before != kept.end() && before->second != digest) others.push_back(module);
+std::set<std::string> OnOtherBase(const Plan& plan, const std::map<std::string, std::string>& kept,
+                                  const std::map<std::string, std::string>& found) {
+  std::set<std::string> modules;
+  for (const Module& module : plan.modules) {
+    for (const std::string& name : {module.name, module.name + ".projection"}) {
+      const auto before = kept.find(name), now = found.find(name);
+      if (before != kept.end() && now != found.end() && before->second != now->second) modules.insert(module.name);
+    }
   }
+  return modules;
+}
+
+std::string OtherBase(const Plan& plan, const std::map<std::string, std::string>& kept,
+                      const std::map<std::string, std::string>& found, const std::string& checkpoint) {
+  const std::set<std::string> others = OnOtherBase(plan, kept, found);
   if (others.empty()) return "";
   return absl::StrCat("the adapters of ", absl::StrJoin(others, ", "), " in ", checkpoint,
                       " stand on other weights than those that the plan names: `initialize` must name the weights with "

@@ -50,7 +50,7 @@ WeightPart PartOf(const Module& module, Piece piece, const KindForms& forms) {
   part.name = module.name;
   part.adapter = piece == Piece::kAdapter, part.projection = piece == Piece::kProjection;
   if (part.adapter) {
-    part.name += ".adapter";
+    part.name += kAdapterPart;
   } else if (module.has_images) {
     part.name += part.projection ? ".projection" : ".backbone";
   }
@@ -77,6 +77,11 @@ std::vector<WeightPart> PartsOf(const Plan& plan, const KindForms& forms) {
 
 bool Covers(std::string_view name, const WeightPart& part) {
   return name == part.name || (!part.adapter && name == part.module->name);
+}
+
+bool CheckpointsHave(const WeightPart& part) {
+  const Module& module = *part.module;
+  return !module.adapted() || part.adapter || (part.projection && module.trains_projection);
 }
 
 absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan, const KindForms& forms) {

@@ -13,6 +13,7 @@
 namespace planwright {
 
 inline constexpr char kDrawn[] = "drawn";
+inline constexpr char kAdapterPart[] = ".adapter";  // behind the name of a module
 
 struct WeightPart {
   std::string name;  // "language", "radio_encoder.backbone"
@@ -30,6 +31,9 @@ std::vector<WeightPart> PartsOf(const Plan& plan, const KindForms& forms = Built
 
 // Whether a source `name` ("radio_encoder") is one of a part ("radio_encoder.projection").
 bool Covers(std::string_view name, const WeightPart& part);
+
+// Whether checkpoints of the plan have the part: of a module with adapters these, and a projection that learns.
+bool CheckpointsHave(const WeightPart& part);
 
 // Where the weights of a part come from.
 struct PartSource {
