@@ -65,6 +65,7 @@ absl::StatusOr<Choice> ChooseHere(const Plan& plan, InitialState::Purpose purpos
   absl::StatusOr<std::map<std::string, std::string>> base = BaseDigests(plan, fit);
   if (!base.ok()) return OfInput(base.status());
   choice.base = *std::move(base);
+  if (const absl::Status stand = CheckBaseOfAdapters(plan, fit); !stand.ok()) return OfInput(stand);
   if (purpose == InitialState::Purpose::kStandOn) {
     Say("the adapters stand on the weights of " + SourcesText(plan, fit));
     return choice;

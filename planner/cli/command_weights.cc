@@ -23,6 +23,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/plan/ranks_text.h"
 #include "planner/plan/remote_names.h"
+#include "planner/state/weights/base_digest.h"
 #include "planner/state/weights/fit.h"
 #include "planner/state/weights/initial_pieces.h"
 #include "planner/state/weights/read_values.h"
@@ -251,6 +252,10 @@ int Weights(const WeightsOptions& options) {
   if (!loaded.plan) return loaded.exit_status();
   CheckedWeights weights;
   weights.fit = FitWeights(*loaded.plan);
+  if (weights.fit.fits()) {
+    const absl::Status stand = CheckBaseOfAdapters(*loaded.plan, weights.fit);
+    if (!stand.ok()) weights.fit.problems.emplace_back(stand.message());
+  }
   if (weights.fit.fits()) weights.reads = ReadTable(*loaded.plan, weights.fit);
   if (options.read && weights.fit.fits()) {
     weights.values = ReadValues(*loaded.plan, weights.fit);
@@ -274,7 +279,9 @@ CliCommand WeightsCommand() {
       {"--read", &WeightsOptions::read, "read all values too: infinity, NaN, rows of embeddings that are zero"},
       JsonOption("print the same as JSON"),
   };
-  command.details = "Without --read only the headers of files are read. Exit status: 1 if the weights do not fit.\n";
+  command.details =
+      "Without --read only the headers of files are read, and some numbers of weights under the adapters of a "
+      "checkpoint. Exit status: 1 if the weights do not fit.\n";
   command.examples = {{"plan weights recipes/icons_stage2.yaml", "checks the weights that the run begins with"}};
   command.see_also = {"import", "validate"}, command.pages = {"docs/weights.md"};
   return command;

@@ -105,7 +105,9 @@ std::vector<std::string> OverridesOfWeights(const FoundCheckpoint& checkpoint, c
 
 absl::Status CheckWeights(const Plan& plan, const FoundCheckpoint* checkpoint) {
   const WeightsFit fit = FitWeights(plan);
-  if (absl::Status fits = fit.status(); !fits.ok() || checkpoint == nullptr) return fits;
+  ABSL_RETURN_IF_ERROR(fit.status());
+  ABSL_RETURN_IF_ERROR(CheckBaseOfAdapters(plan, fit));
+  if (checkpoint == nullptr) return absl::OkStatus();
   ABSL_ASSIGN_OR_RETURN(const auto base, BaseDigests(plan, fit));
   const std::string other = OtherBase(plan, checkpoint->manifest.base, base, checkpoint->folder);
   return other.empty() ? absl::OkStatus() : absl::InvalidArgumentError(other);

@@ -6,6 +6,7 @@
 
 #include "planner/base/files/file_io.h"
 #include "planner/data/samples/sample_source.h"
+#include "planner/state/weights/base_digest.h"
 #include "planner/state/weights/fit.h"
 #include "planner/state/weights/parts.h"
 
@@ -27,7 +28,10 @@ void CompareWeights(const Plan& plan, std::vector<FileOfPlan>& files) {
   }
   for (const auto& [path, named] : absent) files.push_back({.path = path, .named = named, .here = false});
   if (!absent.empty()) return;
-  if (const absl::Status fits = FitWeights(plan).status(); !fits.ok()) files.push_back({.problem = fits});
+  const WeightsFit fit = FitWeights(plan);
+  absl::Status fits = fit.status();
+  if (fits.ok()) fits = CheckBaseOfAdapters(plan, fit);
+  if (!fits.ok()) files.push_back({.problem = fits});
 }
 
 void CompareBatch(const DataPlan& data, const Budget& budget, std::vector<FileOfPlan>& files) {

@@ -21,7 +21,8 @@ struct FileOfPlan {
   absl::Status problem;
 };
 
-// Those that do not fit, and those that are not here; weights first, of which only headers are read.
+// Those that do not fit, and those that are not here; weights first, of which headers are read, and numbers of
+// those under the adapters of a checkpoint.
 // `weights`: they are looked at, too.
 std::vector<FileOfPlan> CompareFiles(const Plan& plan, bool weights);
 

@@ -148,6 +148,69 @@ TEST_F(AdapterRun, LeavesMergedAsTheModelThatItWas) {
   EXPECT_THAT(other.output, HasSubstr("the adapters of language were trained on other files than those of "));
 }
 
+// Runs of the language model alone, on a base that lies in files.
+class AdapterFiles : public CheckpointRun {
+ protected:
+  static constexpr char kTargets[] = "q_proj, v_proj";
+
+  void SetUp() override {
+    CheckpointRun::SetUp();
+    ASSERT_EQ(Launch("first", 2, {}).status, 0);
+    ASSERT_EQ(Plan({"export", In("first"), "-o", In("base")}).status, 0);
+  }
+
+  std::string In(const std::string& name) const { return Folder() + "/" + name; }
+  static Words Adapted(const std::string& initialize, const std::string& alpha = "12.0",
+                       const std::string& targets = kTargets) {
+    return {"modules.language.train.backbone=frozen",
+            "modules.language.adapter={rank: 3, alpha: " + alpha + ", targets: [" + targets + "]}",
+            "initialize=" + initialize};
+  }
+  std::string On(const std::string& base) const { return "{from: " + In(base) + "}"; }
+  std::string On(const std::string& base, const std::string& adapters) const {
+    return "{sources: [{for: language, from: " + In(base) + "}, {for: language.adapter, from: " + In(adapters) + "}]}";
+  }
+  Ended With(Words first, const Words& words) {
+    first.insert(first.end(), {InSource("recipes/llama_tiny.yaml"), "checkpoint.every_steps=2",
+                               "budget.learning_rate.warmup_samples=0",
+                               "evaluation={every_samples: 16, sets: [{name: held_out, samples: 8, seed: 1}]}"});
+    first.insert(first.end(), words.begin(), words.end());
+    return Plan(first);
+  }
+  Ended Launch(const std::string& run, int steps, Words words) {
+    words.insert(words.end(), {"--local", "--yes", "--run-dir", In(run), "--steps", std::to_string(steps)});
+    return With({"launch"}, words);
+  }
+};
+
+// Their tensors have the right shapes all the same.
+TEST_F(AdapterFiles, OfARunHaveItsAlphaAndItsBase) {
+  ASSERT_EQ(Launch("run", 2, Adapted(On("base"))).status, 0);
+  ASSERT_EQ(Plan({"export", In("run"), "-o", In("merged"), "--like", In("base")}).status, 0);
+  const Ended fits = With({"weights"}, Adapted(On("base", "run")));
+  EXPECT_EQ(fits.status, 0) << fits.output;
+
+  const std::string alpha =
+                        "the adapters of language were trained with alpha 12, and the module's alpha is 6: set "
+                        "modules.language.adapter.alpha to 12",
+                    base =
+                        "stand on other weights than those that the plan names for language: name those with which "
+                        "its run began, " +
+                        In("base") + "; to put them on other weights all the same, export them";
+  for (const auto& [words, message] :
+       {std::pair(Adapted(On("base", "run"), "6.0"), alpha), std::pair(Adapted(On("merged", "run")), base)}) {
+    const Ended weights = With({"weights"}, words), launch = Launch("other", 1, words);
+    EXPECT_EQ(weights.status, 1) << weights.output;
+    EXPECT_THAT(weights.output, AllOf(HasSubstr(message), HasSubstr("the weights do not fit\n")));
+    EXPECT_EQ(launch.status, kExitUsage);
+    EXPECT_THAT(launch.output, AllOf(HasSubstr(message), Not(HasSubstr("step 1/"))));
+  }
+  // A folder says nothing of what its adapters stand on.
+  ASSERT_EQ(Plan({"export", In("run"), "-o", In("folder")}).status, 0);
+  const Ended meant = With({"weights"}, Adapted(On("merged", "folder")));
+  EXPECT_EQ(meant.status, 0) << meant.output;
+}
+
 // What is frozen now is another thing than what adapters stand on.
 TEST_F(AdapterRun, AFrozenProjectionIsNoOtherBase) {
   ASSERT_EQ(Run(2, kAdapted).status, 0);

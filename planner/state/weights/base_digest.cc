@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/digest/sha256.h"
+#include "planner/base/text/utf8.h"
 #include "planner/plan/shard_map.h"
 #include "planner/state/checkpoint/format.h"
+#include "planner/state/checkpoint/own_plan.h"
 #include "planner/state/weights/parts.h"
 
 namespace planwright {
@@ -51,6 +54,20 @@ std::string DrawText(const Plan& plan, const Parameter& parameter, const std::st
                       " seed ", plan.seed, "\n");
 }
 
+// "its run began with ../base: name it", as the run's plan has it.
+std::string HowToStand(const CheckpointReader& checkpoint, const std::string& module) {
+  const absl::StatusOr<OwnPlan> own = ReadOwnPlan(checkpoint.folder(), checkpoint.manifest());
+  if (!own.ok() || !own->plan) return "name those with which its run began";
+  const absl::StatusOr<std::vector<PartSource>> sources = SourcesOfParts(*own->plan);
+  for (size_t i = 0; sources.ok() && i < sources->size(); ++i) {
+    const PartSource& source = (*sources)[i];
+    if (source.part.module->name != module || CheckpointsHave(source.part) || source.part.projection) continue;
+    if (source.path.empty()) return absl::StrCat("its run drew them, with seed ", own->plan->seed);
+    return absl::StrCat("name those with which its run began, ", Printable(source.path));
+  }
+  return "name those with which its run began";
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, std::string>> BaseDigests(const Plan& plan, const WeightsFit& fit) {
@@ -86,6 +103,33 @@ std::set<std::string> OnOtherBase(const Plan& plan, const std::map<std::string, 
     }
   }
   return modules;
+}
+
+absl::Status CheckBaseOfAdapters(const Plan& plan, const WeightsFit& fit) {
+  std::map<std::string, std::string> digests;
+  std::vector<std::string> problems;
+  for (const PartFit& part : fit.parts) {
+    const CheckpointReader* checkpoint =
+        part.source < 0 ? nullptr : fit.sources[static_cast<size_t>(part.source)].opened->checkpoint();
+    if (checkpoint == nullptr || !absl::EndsWith(part.part, kAdapterPart)) continue;
+    const std::string module = part.part.substr(0, part.part.size() - sizeof(kAdapterPart) + 1);
+    const auto kept = checkpoint->manifest().base.find(module);
+    if (kept == checkpoint->manifest().base.end()) continue;
+    if (digests.empty()) {
+      absl::StatusOr<std::map<std::string, std::string>> read = BaseDigests(plan, fit);
+      if (!read.ok()) return read.status();
+      digests = *std::move(read);
+    }
+    if (digests.at(module) == kept->second) continue;
+    problems.push_back(absl::StrCat("the adapters of ", module, " in ", checkpoint->folder(),
+                                    " stand on other weights than those that the plan names for ", module, ": ",
+                                    HowToStand(*checkpoint, module),
+                                    "; to put them on other weights all the same, export them with `plan export`, and "
+                                    "name that folder for ",
+                                    part.part));
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
 std::string OtherBase(const Plan& plan, const std::map<std::string, std::string>& kept,

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "planner/plan/plan.h"
 #include "planner/state/weights/fit.h"
@@ -24,6 +25,11 @@ absl::StatusOr<std::map<std::string, std::string>> BaseDigests(const Plan& plan,
 // The modules of the plan of which two such maps have other digests.
 std::set<std::string> OnOtherBase(const Plan& plan, const std::map<std::string, std::string>& kept,
                                   const std::map<std::string, std::string>& found);
+
+// Adapters whose source is a checkpoint must stand on the weights on which it trained them; on merged ones they would
+// count twice. InvalidArgument with the modules of which `plan` names other weights, and which those of the run were.
+// Reads what BaseDigests reads, if there is such a source. `fit`: fits.
+absl::Status CheckBaseOfAdapters(const Plan& plan, const WeightsFit& fit);
 
 // What differs between the digests of a checkpoint and those of what a run would stand on; "" if nothing does.
 // `checkpoint`: its folder, for the message.

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/text/utf8.h"
+#include "planner/plan/statement/adapted_statement.h"
+#include "planner/state/checkpoint/own_plan.h"
 #include "planner/state/checkpoint/pieces.h"
 #include "planner/state/weights/adapter_folder.h"
 #include "planner/state/weights/part_naming.h"
@@ -57,7 +59,10 @@ class PartFitting {
                                       ".adapter this checkpoint, in initialize.sources"));
       return;
     }
-    if (source_.checkpoint() != nullptr) return FitCheckpoint();
+    if (source_.checkpoint() != nullptr) {
+      if (part_.adapter) CompareAdapter(problems);
+      return FitCheckpoint();
+    }
     const WeightFiles& files = *source_.files();
     const PartNaming naming = NamingOf(part_, wanted_, files);
     if (naming.found == 0) {
@@ -68,7 +73,7 @@ class PartFitting {
     if (part_.adapter && !files.adapter_config().empty()) {
       const Module& module = *part_.module;
       for (const std::string& problem :
-           AdapterConfigProblems(files.adapter_config(), module.size("adapter.rank"), module.real("adapter.alpha")))
+           AdapterConfigProblems(files.adapter_config(), module.size(kAdapterRank), module.real(kAdapterAlpha)))
         problems.push_back(absl::StrCat(source_.path(), ": ", problem));
     }
     fit_.form = naming.lacked;
@@ -90,6 +95,29 @@ class PartFitting {
   }
 
  private:
+  // Tensors have a rank, and no alpha: the plan of the checkpoint says both.
+  void CompareAdapter(std::vector<std::string>& problems) const {
+    const Module& module = *part_.module;
+    const absl::StatusOr<OwnPlan> own =
+        ReadAndCheckOwnPlan(source_.checkpoint()->folder(), source_.checkpoint()->manifest());
+    if (!own.ok() || !own->plan) {
+      problems.push_back(absl::StrCat(source_.path(), ": the alpha of its adapters is not known, as its plan is not ",
+                                      "read: ", own.ok() ? own->unread : std::string(own.status().message()),
+                                      "; export them with the release that wrote it, and name that folder"));
+      return;
+    }
+    const Module* trained = own->plan->FindModule(module.name);
+    if (trained == nullptr || !trained->adapted()) return;  // tensors are missing
+    const auto compare = [&](const char* what, auto before, auto now) {
+      if (before == now) return;
+      problems.push_back(absl::StrCat(source_.path(), ": the adapters of ", module.name, " were trained with ", what,
+                                      " ", before, ", and the module's ", what, " is ", now, ": set modules.",
+                                      module.name, ".adapter.", what, " to ", before));
+    };
+    compare("rank", trained->size(kAdapterRank), module.size(kAdapterRank));
+    compare("alpha", trained->real(kAdapterAlpha), module.real(kAdapterAlpha));
+  }
+
   // Whether the source is a checkpoint of adapters that stand on this part.
   bool StandsUnderAdapters() const {
     const auto* checkpoint = source_.checkpoint();
