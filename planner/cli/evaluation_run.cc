@@ -62,6 +62,17 @@ std::optional<LiveBar::Progress> ProgressOfEvaluation(const Plan& plan, const st
   return LiveBar::Progress{static_cast<double>(*done) / static_cast<double>(all), what};
 }
 
+// Without its adapters a module is what they stood on, and not what the checkpoint has.
+absl::Status CheckAdaptersStay(const Plan& plan, const FoundCheckpoint& checkpoint) {
+  for (const Module& module : plan.modules) {
+    if (module.adapted() || !checkpoint.manifest.base.contains(module.name)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        checkpoint.folder, " has adapters of ", module.name, ", and the recipe has none: give modules.", module.name,
+        ".adapter as its run has it; what the adapters stand on is evaluated with weights of its own"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool TellRemoved(const std::string& checkpoint) {
@@ -104,6 +115,7 @@ std::vector<std::string> OverridesOfWeights(const FoundCheckpoint& checkpoint, c
 }
 
 absl::Status CheckWeights(const Plan& plan, const FoundCheckpoint* checkpoint) {
+  if (checkpoint != nullptr) ABSL_RETURN_IF_ERROR(CheckAdaptersStay(plan, *checkpoint));
   const WeightsFit fit = FitWeights(plan);
   ABSL_RETURN_IF_ERROR(fit.status());
   ABSL_RETURN_IF_ERROR(CheckBaseOfAdapters(plan, fit));

@@ -211,6 +211,15 @@ TEST_F(AdapterFiles, OfARunHaveItsAlphaAndItsBase) {
   EXPECT_EQ(meant.status, 0) << meant.output;
 }
 
+TEST_F(AdapterFiles, AreNotDroppedWhereTheyAreEvaluated) {
+  ASSERT_EQ(Launch("run", 2, Adapted(On("base"))).status, 0);
+  const Ended none = With({"evaluate", In("run")}, {"--accept-changes"});
+  EXPECT_EQ(none.status, kExitUsage);
+  EXPECT_THAT(none.output, AllOf(HasSubstr("has adapters of language, and the recipe has none: give "
+                                           "modules.language.adapter as its run has it"),
+                                 Not(HasSubstr("after step"))));
+}
+
 // What is frozen now is another thing than what adapters stand on.
 TEST_F(AdapterRun, AFrozenProjectionIsNoOtherBase) {
   ASSERT_EQ(Run(2, kAdapted).status, 0);
