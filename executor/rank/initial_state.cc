@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "planner/base/threads/threads.h"
 #include "planner/state/checkpoint/plan_fit.h"
 #include "planner/state/weights/base_digest.h"
+#include "planner/state/weights/parts.h"
 #include "planner/state/weights/read_values.h"
 
 namespace planwright::executor {
@@ -44,10 +46,15 @@ absl::Status OfInput(const absl::Status& status) {
 }
 
 // "PATH", or "PATH (radio_encoder.backbone), drawn weights (language)".
-std::string SourcesText(const Plan& plan, const WeightsFit& fit) {
+std::string SourcesText(const Plan& plan, const WeightsFit& fit, InitialState::Purpose purpose) {
   if (!plan.initialize->from.empty()) return fit.sources.at(0).path;
+  std::set<std::string> others;  // that adapters do not stand on
+  for (const WeightPart& part : PartsOf(plan)) {
+    if (purpose == InitialState::Purpose::kStandOn && CheckpointsHave(part)) others.insert(part.name);
+  }
   std::vector<std::string> texts;
   for (const PartFit& part : fit.parts) {
+    if (others.contains(part.part)) continue;
     texts.push_back(absl::StrCat(part.source < 0 ? "draws" : fit.sources[static_cast<size_t>(part.source)].path, " (",
                                  part.part, ")"));
   }
@@ -67,7 +74,7 @@ absl::StatusOr<Choice> ChooseHere(const Plan& plan, InitialState::Purpose purpos
   choice.base = *std::move(base);
   if (const absl::Status stand = CheckBaseOfAdapters(plan, fit); !stand.ok()) return OfInput(stand);
   if (purpose == InitialState::Purpose::kStandOn) {
-    Say("the adapters stand on the weights of " + SourcesText(plan, fit));
+    Say("the adapters stand on the weights of " + SourcesText(plan, fit, purpose));
     return choice;
   }
   if (initialize.schedule == "checkpoint") {
@@ -77,11 +84,11 @@ absl::StatusOr<Choice> ChooseHere(const Plan& plan, InitialState::Purpose purpos
     choice.first_step = *done;
   }
   if (purpose == InitialState::Purpose::kEvaluate) {
-    Say("evaluating the weights of " + SourcesText(plan, fit));
+    Say("evaluating the weights of " + SourcesText(plan, fit, purpose));
     return choice;
   }
   Say(absl::StrCat("beginning at step ", choice.first_step + 1, " with the weights",
-                   initialize.optimizer ? " and the optimizer" : "", " of ", SourcesText(plan, fit)));
+                   initialize.optimizer ? " and the optimizer" : "", " of ", SourcesText(plan, fit, purpose)));
   return choice;
 }
 
@@ -90,9 +97,14 @@ absl::StatusOr<Choice> ChooseHere(const Plan& plan, InitialState::Purpose purpos
 absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& plan, Purpose purpose,
                                                                    const Environment& environment, c10d::Store& store) {
   constexpr char kKey[] = "initialize/choice";
+  std::unique_ptr<Plan> standing;
+  if (purpose == Purpose::kStandOn) {
+    standing = std::make_unique<Plan>(plan);
+    standing->initialize = NeededToGoOn(plan);
+  }
   try {
     if (environment.rank == 0) {
-      const absl::StatusOr<Choice> made = ChooseHere(plan, purpose);
+      const absl::StatusOr<Choice> made = ChooseHere(standing ? *standing : plan, purpose);
       const Choice choice = made.ok() ? *made : Choice{};
       store.set(kKey, nlohmann::json{{"chosen", choice.chosen},
                                      {"first_step", choice.first_step},
@@ -104,9 +116,9 @@ absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& p
     const nlohmann::json choice = ParseJson(store.get_to_str(kKey), kStoreValueJson).value();
     if (const int code = choice.at("code"); code != 0)
       return absl::Status(static_cast<absl::StatusCode>(code), choice.at("error").get<std::string>());
-    return std::unique_ptr<InitialState>(
-        new InitialState(plan, environment.rank, choice.at("chosen").get<std::map<std::string, std::string>>(),
-                         choice.at("first_step"), choice.at("base").get<std::map<std::string, std::string>>()));
+    return std::unique_ptr<InitialState>(new InitialState(
+        plan, std::move(standing), environment.rank, choice.at("chosen").get<std::map<std::string, std::string>>(),
+        choice.at("first_step"), choice.at("base").get<std::map<std::string, std::string>>()));
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("agreeing on initialize: ", error.what()));
   }

@@ -42,10 +42,12 @@ class InitialState {
   void Load(ModuleState& module, StepState& step, ManifestNotes& notes);
 
  private:
-  InitialState(const Plan& plan, int rank, std::map<std::string, std::string> chosen, int64_t first_step,
-               std::map<std::string, std::string> base)
-      : plan_(plan), rank_(rank), chosen_(std::move(chosen)), first_step_(first_step), base_(std::move(base)) {}
+  InitialState(const Plan& plan, std::unique_ptr<const Plan> standing, int rank,
+               std::map<std::string, std::string> chosen, int64_t first_step, std::map<std::string, std::string> base)
+      : standing_(std::move(standing)), plan_(standing_ ? *standing_ : plan), rank_(rank), chosen_(std::move(chosen)),
+        first_step_(first_step), base_(std::move(base)) {}
 
+  const std::unique_ptr<const Plan> standing_;  // of kStandOn: with NeededToGoOn alone; null: of another purpose
   const Plan& plan_;
   const int rank_;
   const std::map<std::string, std::string> chosen_;  // what to open in the place of each path

@@ -220,6 +220,18 @@ TEST_F(AdapterFiles, AreNotDroppedWhereTheyAreEvaluated) {
                                  Not(HasSubstr("after step"))));
 }
 
+// Its own checkpoint has them.
+TEST_F(AdapterFiles, GoOnWithoutTheirSource) {
+  ASSERT_EQ(Launch("run", 2, Adapted(On("base"))).status, 0);
+  const Words begun = Adapted(On("base", "run"));
+  ASSERT_EQ(Launch("second", 2, begun).status, 0);
+  fs::rename(In("run"), In("moved"));
+  const Ended resumed = Launch("second", 4, begun);
+  ASSERT_EQ(resumed.status, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, AllOf(HasSubstr("resuming after step 2"),
+                                    HasSubstr("the adapters stand on the weights of " + In("base") + " (language)\n")));
+}
+
 // What is frozen now is another thing than what adapters stand on.
 TEST_F(AdapterRun, AFrozenProjectionIsNoOtherBase) {
   ASSERT_EQ(Run(2, kAdapted).status, 0);

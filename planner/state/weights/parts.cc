@@ -116,4 +116,17 @@ absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan, const K
   return absl::InvalidArgumentError(ListOf("initialize.sources does not fit the plan:", std::move(problems)));
 }
 
+std::optional<InitializePlan> NeededToGoOn(const Plan& plan) {
+  const absl::StatusOr<std::vector<PartSource>> sources = SourcesOfParts(plan);
+  if (!plan.initialize || !sources.ok()) return plan.initialize;  // whoever opens the sources says what is wrong
+  InitializePlan needed;
+  needed.ignore = plan.initialize->ignore;
+  for (const PartSource& source : *sources)
+    needed.sources.push_back({source.part.name, CheckpointsHave(source.part) ? kDrawn : source.path, ""});
+  for (WeightSourcePlan& source : needed.sources) {
+    if (source.from.empty()) source.from = kDrawn;
+  }
+  return needed;
+}
+
 }  // namespace planwright

@@ -2,6 +2,7 @@
 // its backbone and its projection. Adapters are a part of their module, and are drawn if no source is for them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,5 +47,10 @@ struct PartSource {
 // part has no source or two, or if a source is for no part. (The planner has refused such recipes; a plan may be
 // older.)
 absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan, const KindForms& forms = BuiltInForms());
+
+// What a run with adapters still needs of `initialize` when it goes on with a checkpoint of its own: the sources of
+// what the checkpoint does not have. Its other parts count as drawn, so their sources may be gone. None: nothing is
+// needed.
+std::optional<InitializePlan> NeededToGoOn(const Plan& plan);
 
 }  // namespace planwright
