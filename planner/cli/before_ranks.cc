@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "planner/plan/remote_names.h"
 #include "planner/run/launch/check_machine.h"
 #include "planner/state/checkpoint/own_plan.h"
+#include "planner/state/checkpoint/shard_reader.h"
 #include "planner/views/diff/resume_diff.h"
 #include "planner/views/show/show.h"
 #include "planner/wire/records/outcome.h"
@@ -58,6 +60,31 @@ absl::StatusOr<OwnPlan> PlanSoFar(const std::string& run_dir) {
   if (!there) return plan.status();
   if (!plan.ok()) return OwnPlan{std::nullopt, std::string(plan.status().message())};
   return OwnPlan{*std::move(plan), ""};
+}
+
+// The newest checkpoint whose plan is whole; none also if the files are in disorder, of which the life that begins
+// tells.
+std::optional<FoundCheckpoint> NewestWhole(const std::string& run_dir) {
+  const absl::StatusOr<CheckpointList> list = CheckpointsOf(run_dir);
+  if (!list.ok()) return std::nullopt;
+  for (const FoundCheckpoint& one : list->found) {
+    if (ReadAndCheckOwnPlan(one.folder, one.manifest).ok()) return one;
+  }
+  return std::nullopt;
+}
+
+// What no --accept-changes helps against, as `plan diff` says it.
+absl::Status CheckCanGoOn(const Plan& plan, const std::string& run_dir) {
+  const std::optional<FoundCheckpoint> newest = NewestWhole(run_dir);
+  if (!newest) return absl::OkStatus();
+  const absl::StatusOr<std::unique_ptr<CheckpointReader>> reader = CheckpointReader::Open(newest->folder);
+  if (!reader.ok()) return absl::OkStatus();  // the life that begins tells, and may take an older one
+  const ResumeDiff diff = DiffResume(**reader, nullptr, plan);
+  if (diff.refusals.empty()) return absl::OkStatus();
+  std::string why = diff.refusals.front();
+  if (!diff.misfits.empty()) absl::StrAppend(&why, "; the first: ", diff.misfits.front());
+  return absl::InvalidArgumentError(absl::StrCat(
+      "going on with ", run_dir, " is refused, with --accept-changes too: ", why, "; or choose another --run-dir"));
 }
 
 absl::Status WouldChangeCurve(const std::string& run_dir) {
@@ -141,18 +168,15 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
   if (diff.same()) return absl::OkStatus();
   std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));
   if (!diff.may_change_loss() || accepted) return absl::OkStatus();
+  ABSL_RETURN_IF_ERROR(CheckCanGoOn(plan, run_dir));
   return WouldChangeCurve(run_dir);
 }
 
 absl::Status CheckFiles(const Plan& plan, const std::map<std::string, std::string>& digests, const std::string& run_dir,
                         bool accepted) {
   if (plan.checkpoint.every_steps == 0) return absl::OkStatus();
-  const absl::StatusOr<CheckpointList> list = CheckpointsOf(run_dir);
-  if (!list.ok()) return absl::OkStatus();  // the life that begins says what is wrong
-  const auto whole = std::find_if(list->found.begin(), list->found.end(), [](const FoundCheckpoint& one) {
-    return ReadAndCheckOwnPlan(one.folder, one.manifest).ok();
-  });
-  if (whole == list->found.end()) return absl::OkStatus();
+  const std::optional<FoundCheckpoint> whole = NewestWhole(run_dir);
+  if (!whole) return absl::OkStatus();
   const std::vector<std::string> others = OtherFiles(whole->manifest.data, digests);
   if (others.empty()) return absl::OkStatus();
   for (const std::string& name : others) {

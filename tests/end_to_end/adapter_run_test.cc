@@ -232,6 +232,24 @@ TEST_F(AdapterFiles, GoOnWithoutTheirSource) {
                                     HasSubstr("the adapters stand on the weights of " + In("base") + " (language)\n")));
 }
 
+TEST_F(AdapterFiles, AreRefusedWhereNothingHelps) {
+  ASSERT_EQ(Launch("run", 2, Adapted(On("base"))).status, 0);
+  const std::string tensors = "its tensors are not those of the plan", base = "stand on other weights than those";
+  for (const auto& [words, message] :
+       {std::pair(Adapted(On("first")), base), std::pair(Adapted(On("base"), "12.0", "q_proj"), tensors)}) {
+    const Ended launch = Launch("run", 4, words), diff = With({"diff", In("run")}, words);
+    EXPECT_EQ(launch.status, kExitUsage);
+    EXPECT_THAT(launch.output, AllOf(HasSubstr(" is refused, with --accept-changes too: "), HasSubstr(message),
+                                     Not(HasSubstr("give --accept-changes"))));
+    EXPECT_THAT(diff.output, AllOf(HasSubstr(" is refused\n"), HasSubstr(message),
+                                   Not(HasSubstr("a launch asks for --accept-changes"))));
+  }
+  const Ended absent = With({"diff", In("run")}, Adapted(On("gone")));
+  EXPECT_THAT(absent.output, HasSubstr("not compared, of what the adapters stand on: cannot read " + In("gone")));
+  // Another alpha is a person's to accept.
+  EXPECT_THAT(Launch("run", 4, Adapted(On("base"), "6.0")).output, HasSubstr("give --accept-changes if that is meant"));
+}
+
 // What is frozen now is another thing than what adapters stand on.
 TEST_F(AdapterRun, AFrozenProjectionIsNoOtherBase) {
   ASSERT_EQ(Run(2, kAdapted).status, 0);

@@ -111,7 +111,7 @@ TEST_F(RunInput, ThePlanOfTheRunSoFar) {
 // Accepted or not, what does not fit is not loaded, and the run can go on with its own recipe.
 TEST_F(RunInput, AnotherRecipe) {
   ASSERT_EQ(Run(2).status, 0);
-  const std::string accept = "--accept-changes", would = "would change the loss curve";
+  const std::string accept = "--accept-changes", refused = " is refused, with --accept-changes too: its tensors ";
   struct Case {
     std::vector<std::string> words;
     const char* message;
@@ -120,7 +120,7 @@ TEST_F(RunInput, AnotherRecipe) {
        {Case{{"models.hybrid_moe_tiny.moe.ffn=32"}, "experts.0.down_proj.weight is fp32[64,48] in the checkpoint"},
         Case{{"precision.params=bf16"}, "is of a run in fp32, and the plan is in bf16"}}) {
     std::vector<std::string> words = one.words;
-    ExpectRefused(4, words, kExitUsage, would);
+    ExpectRefused(4, words, kExitUsage, refused);
     words.push_back(accept);
     ExpectRefused(4, words, kExitUsage, one.message);
   }

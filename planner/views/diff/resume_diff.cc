@@ -6,6 +6,9 @@
 #include "planner/data/samples/index_files.h"
 #include "planner/plan/lr_schedule.h"
 #include "planner/state/checkpoint/plan_fit.h"
+#include "planner/state/weights/base_digest.h"
+#include "planner/state/weights/fit.h"
+#include "planner/state/weights/parts.h"
 #include "planner/views/diff/part_pairs.h"
 
 namespace planwright {
@@ -54,6 +57,22 @@ void AddRefusals(const CheckpointReader& checkpoint, const Plan& plan, ResumeDif
   }
 }
 
+// What adapters stand on is in no checkpoint: the plan names it, and its digest must be that of the run.
+void CompareBase(const Plan& plan, ResumeDiff& diff) {
+  if (diff.manifest.base.empty()) return;
+  Plan standing = plan;  // a rank reads the same (InitialState)
+  standing.initialize = NeededToGoOn(plan);
+  const WeightsFit fit = FitWeights(standing);
+  const absl::StatusOr<std::map<std::string, std::string>> base =
+      fit.fits() ? BaseDigests(standing, fit) : fit.status();
+  if (!base.ok()) {
+    diff.base_not_compared = std::string(base.status().message());
+    return;
+  }
+  const std::string other = OtherBase(plan, diff.manifest.base, *base, diff.folder);
+  if (!other.empty()) diff.refusals.push_back(other);
+}
+
 void CompareFiles(const Plan& plan, ResumeDiff& diff) {
   if (!RowOf(plan.data.kind).indexed) return;
   if (diff.manifest.data.empty()) {
@@ -97,6 +116,7 @@ ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, con
   diff.steps = plan.budget.steps;
   diff.world_size = plan.world_size;
   AddRefusals(checkpoint, plan, diff);
+  CompareBase(plan, diff);
   CompareFiles(plan, diff);
   for (const Role& role : plan.roles) {
     const int64_t bytes = BytesToLoad(plan, role);

@@ -49,6 +49,7 @@ struct ResumeDiff {
   // The sources of data of kind `sources` whose files have other documents than those on which the run was trained.
   std::vector<std::string> other_files;
   std::string files_not_compared;  // why not; empty: they were, or the plan has no such sources
+  std::string base_not_compared;   // the same of what its adapters stand on, which another machine may have
   // From the next step on; none: the same at all steps that are left.
   std::optional<RateChange> learning_rate, weight_decay;  // of the schedule
   std::vector<PartRateChange> parts;                      // of tensors that are in a part of one of the plans

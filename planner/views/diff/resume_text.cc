@@ -94,6 +94,7 @@ Json ResumeDiffJson(const ResumeDiff& diff) {
                     {"first_other_sample", diff.other_samples ? Json(diff.first_other_sample) : Json()},
                     {"other_files", diff.other_files},
                     {"files_not_compared", diff.files_not_compared},
+                    {"base_not_compared", diff.base_not_compared},
                     {"learning_rate", known(RateJson(diff.learning_rate))},
                     {"weight_decay", known(RateJson(diff.weight_decay))},
                     {"parts", known(PartsJson(diff.parts))},
@@ -117,6 +118,8 @@ std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, cons
     absl::StrAppend(&text, "going on from ", from, " with ", to, "\n");
   }
   line("begins", BeginText(diff));
+  if (!diff.base_not_compared.empty())
+    line("base", "not compared, of what the adapters stand on: " + Printable(diff.base_not_compared));
   if (diff.plan) {
     line("layout", LayoutText(diff));
     line("samples", diff.padded_samples ? "as before, but for documents with a damaged image, which are padding"
@@ -139,7 +142,8 @@ std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, cons
     line("not compared", "layout, samples and rates, as the plan that wrote the checkpoint cannot be read");
     return text;
   }
-  line("loss curve", diff.may_change_loss() ? "may change: a launch asks for --accept-changes" : "does not change");
+  const char* asks = diff.refusals.empty() ? ": a launch asks for --accept-changes" : "";
+  line("loss curve", diff.may_change_loss() ? absl::StrCat("may change", asks) : "does not change");
   return text + "\n" + DiffText(*diff.plan, "the plan of the checkpoint", to, width);
 }
 
