@@ -118,8 +118,7 @@ absl::Status CheckWeights(const Plan& plan, const FoundCheckpoint* checkpoint) {
   if (checkpoint != nullptr) ABSL_RETURN_IF_ERROR(CheckAdaptersStay(plan, *checkpoint));
   const WeightsFit fit = FitWeights(plan);
   ABSL_RETURN_IF_ERROR(fit.status());
-  ABSL_RETURN_IF_ERROR(CheckBaseOfAdapters(plan, fit));
-  if (checkpoint == nullptr) return absl::OkStatus();
+  if (checkpoint == nullptr) return CheckBaseOfAdapters(plan, fit);
   ABSL_ASSIGN_OR_RETURN(const auto base, BaseDigests(plan, fit));
   const std::string other = OtherBase(plan, checkpoint->manifest.base, base, checkpoint->folder);
   return other.empty() ? absl::OkStatus() : absl::InvalidArgumentError(other);
