@@ -13,6 +13,15 @@ void CheckPart(const Recipe& recipe, const RatePartRecipe& part, Diagnostics& pr
                    Cat("a part without rates", AllKnown(part.match) ? Cat(": ", Quoted(*part.match)) : ""),
                    "add `learning_rate` or `weight_decay`, or remove the part");
   }
+  if (part.learning_rate && part.weight_decay && AllKnown(part.learning_rate, part.weight_decay) &&
+      **part.learning_rate == 0 && **part.weight_decay > 0) {
+    problems
+        .Warning(DiagnosticKind::kKeyWithoutEffect, part.weight_decay->where,
+                 "`weight_decay` of this part has no effect: a step decays by learning rate times weight decay, and "
+                 "the learning rate is 0",
+                 "remove weight_decay, or give the part a learning rate above 0")
+        .notes.push_back({part.learning_rate->where, "the learning rate is here"});
+  }
   const Located<double>& peak = recipe.budget.learning_rate.peak;
   if (!part.learning_rate || !AllKnown(part.learning_rate, peak) || *peak != 0 || **part.learning_rate == 0) return;
   problems

@@ -115,9 +115,26 @@ class PartChecks {
   void Check() {
     const size_t parts = std::min(recipe_.rate_parts.size(), kMostRateParts);
     for (size_t i = 0; i < parts; ++i) CheckPart(i);
+    if (all_known_ && !unknown_) LintNothingTrains();
   }
 
  private:
+  // What is trained, and never changes: every rate is 0.
+  void LintNothingTrains() {
+    const RatePartRecipe* still = nullptr;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      if (!all_[i].parameter->trained) continue;
+      const RatePartRecipe* part = taken_[i] < 0 ? nullptr : &recipe_.rate_parts[static_cast<size_t>(taken_[i])];
+      if (part == nullptr || !part->learning_rate || !AllKnown(part->learning_rate) || **part->learning_rate != 0)
+        return;
+      still = part;
+    }
+    if (still == nullptr) return;
+    diagnostics_.Warning(DiagnosticKind::kKeyWithoutEffect, still->learning_rate->where,
+                         "nothing trains: all that is not frozen is in parts with a learning rate of 0",
+                         "give one of them a learning rate above 0");
+  }
+
   void CheckPart(size_t index) {
     const RatePartRecipe& part = recipe_.rate_parts[index];
     if (!AllKnown(part.match)) {  // told; what it takes from those behind it is not known

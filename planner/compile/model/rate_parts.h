@@ -12,7 +12,8 @@ namespace planwright {
 
 // Every part must match parameters that no part before it matches: one that matches none is told with what was probably
 // meant (PW0108), one whose parameters all are in parts before it with those (PW0109). So is a weight decay of norms
-// and biases alone (PW0109). A warning (PW0112) for a part of frozen parameters. `known`: of each module, whether it
+// and biases alone (PW0109). Warnings (PW0112) for a part of frozen parameters, and
+// if all that is stepped has the learning rate 0. `known`: of each module, whether it
 // passed the checks of its model; the others are left out, and what they might have is not told as missing.
 void CheckRateParts(const Recipe& recipe, const std::vector<bool>& known, Diagnostics& diagnostics);
 
