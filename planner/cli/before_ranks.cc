@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
@@ -81,8 +82,8 @@ absl::Status CheckCanGoOn(const Plan& plan, const std::string& run_dir) {
   if (!reader.ok()) return absl::OkStatus();  // the life that begins tells, and may take an older one
   const ResumeDiff diff = DiffResume(**reader, nullptr, plan);
   if (diff.refusals.empty()) return absl::OkStatus();
-  std::string why = diff.refusals.front();
-  if (!diff.misfits.empty()) absl::StrAppend(&why, "; the first: ", diff.misfits.front());
+  std::string why = absl::StrJoin(diff.refusals, "; and ");
+  if (!diff.misfits.empty()) absl::StrAppend(&why, "; the first difference: ", diff.misfits.front());
   return absl::InvalidArgumentError(absl::StrCat(
       "going on with ", run_dir, " is refused, with --accept-changes too: ", why, "; or choose another --run-dir"));
 }

@@ -42,6 +42,7 @@ bool HasArea(const PlanDiff& diff, std::initializer_list<std::string_view> areas
   });
 }
 
+// The tensors last: what they are is told behind it.
 void AddRefusals(const CheckpointReader& checkpoint, const Plan& plan, ResumeDiff& diff) {
   if (plan.checkpoint.every_steps == 0) {
     diff.refusals.push_back(
@@ -115,8 +116,8 @@ ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, con
   diff.steps_done = diff.manifest.counters.consumed_samples / plan.budget.global_samples;
   diff.steps = plan.budget.steps;
   diff.world_size = plan.world_size;
-  AddRefusals(checkpoint, plan, diff);
   CompareBase(plan, diff);
+  AddRefusals(checkpoint, plan, diff);
   CompareFiles(plan, diff);
   for (const Role& role : plan.roles) {
     const int64_t bytes = BytesToLoad(plan, role);
