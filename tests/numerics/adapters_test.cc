@@ -103,10 +103,11 @@ TEST(Checkpoints, HoldAdaptersAloneAndGoOn) {
   const std::string elsewhere = folder + "_elsewhere";
   std::filesystem::remove_all(elsewhere);
   std::filesystem::copy(folder, elsewhere, std::filesystem::copy_options::recursive);
-  const TrainingRun other = Launch({.recipe = RecipeOf("llama"),
-                                    .overrides = Join(On(4, {{"pp", 2}}), {"models.llama.pattern=\"*-*|-\""}),
-                                    .steps = 8,
-                                    .run_dir = elsewhere});
+  const TrainingRun other =
+      Launch({.recipe = RecipeOf("llama"),
+              .overrides = Join(On(4, {{"pp", 2}}), {"models.llama.pattern=\"*-*|-\"", "checkpoint.every_steps=4"}),
+              .steps = 8,
+              .run_dir = elsewhere});
   ASSERT_EQ(other.exit_code, 0) << other.output;
   for (const auto& [name, tensor] : whole.parameters_last)
     EXPECT_LE(Distance(other.parameters_last.at(name), tensor), kGradients) << name;
