@@ -213,6 +213,7 @@ WeightsFit FitWeights(const Plan& plan, const std::map<std::string, std::string>
     }
     FitPart(plan, part.part, fit.sources[of.source], of, fit.taken, tensors[of.source], fit.problems);
     fit.warnings.insert(fit.warnings.end(), of.drawn_rows.begin(), of.drawn_rows.end());
+    fit.warnings.insert(fit.warnings.end(), of.notes.begin(), of.notes.end());
   }
   for (std::string& line : SharedTensors(*parts, fit)) fit.warnings.push_back(std::move(line));
   std::set<std::string> used_ignores;

@@ -38,6 +38,7 @@ struct PartFit {
   int64_t found = 0, missing = 0, unfit = 0;  // tensors: of the right shape; not there; of another shape or type
   int64_t bytes = 0;                          // of those found, in the source
   std::vector<std::string> drawn_rows;        // "... rows 1000 to 1007 are drawn"
+  std::vector<std::string> notes;             // what else to know of what is read, a line each
 };
 
 struct PassedThrough {

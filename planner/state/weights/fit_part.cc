@@ -70,12 +70,7 @@ class PartFitting {
       problems.push_back(NothingFound());
       return;
     }
-    if (part_.adapter && !files.adapter_config().empty()) {
-      const Module& module = *part_.module;
-      for (const std::string& problem :
-           AdapterConfigProblems(files.adapter_config(), module.size(kAdapterRank), module.real(kAdapterAlpha)))
-        problems.push_back(absl::StrCat(source_.path(), ": ", problem));
-    }
+    if (part_.adapter) ReadAdapterConfig(files, problems);
     fit_.form = naming.lacked;
     fit_.stored_form = naming.text;
     problems.insert(problems.end(), naming.problems.begin(), naming.problems.end());
@@ -116,6 +111,19 @@ class PartFitting {
     };
     compare("rank", trained->size(kAdapterRank), module.size(kAdapterRank));
     compare("alpha", trained->real(kAdapterAlpha), module.real(kAdapterAlpha));
+  }
+
+  // Tensors say nothing of alpha.
+  void ReadAdapterConfig(const WeightFiles& files, std::vector<std::string>& problems) {
+    const Module& module = *part_.module;
+    const double alpha = module.real(kAdapterAlpha);
+    if (!files.adapter_config()) {
+      fit_.notes.push_back(absl::StrCat(source_.path(), " has no ", kAdapterConfigFile, " beside it: alpha is ", alpha,
+                                        " as in the recipe"));
+      return;
+    }
+    for (const std::string& problem : AdapterConfigProblems(*files.adapter_config(), module.size(kAdapterRank), alpha))
+      problems.push_back(absl::StrCat(source_.path(), ": ", problem));
   }
 
   // Whether the source is a checkpoint of adapters that stand on this part.

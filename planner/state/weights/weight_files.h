@@ -52,8 +52,9 @@ class WeightFiles : public ElementReader {
   const std::vector<std::string>& warnings() const { return warnings_; }
   // `model_type` of the folder's config.json; empty: there is none, or it says none.
   const std::string& model_type() const { return model_type_; }
-  // The text of adapter_config.json of a folder of adapters (adapter_folder.h); empty: it is none.
-  const std::string& adapter_config() const { return adapter_config_; }
+  // The text of adapter_config.json, of a folder of adapters or beside one file (adapter_folder.h); none: there is
+  // none.
+  const std::optional<std::string>& adapter_config() const { return adapter_config_; }
 
   // The bytes of a tensor from `first` on, as they are in the file. May be called from several threads. DataLoss with
   // the file if they are not there (any more).
@@ -76,7 +77,8 @@ class WeightFiles : public ElementReader {
 
   WeightFiles() = default;
 
-  std::string path_, model_type_, adapter_config_;
+  std::string path_, model_type_;
+  std::optional<std::string> adapter_config_;
   std::vector<File> files_;
   std::vector<std::unique_ptr<Handle>> handles_;
   std::map<std::string, WeightTensor> all_;

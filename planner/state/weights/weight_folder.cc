@@ -129,6 +129,19 @@ void FindStrays(const std::vector<std::string>& names, WeightFolder& found) {
   }
 }
 
+// One file may be of adapters, whatever it is called: what they are is said beside it.
+absl::Status ReadConfigBeside(const std::string& path, WeightFolder& found) {
+  const size_t slash = path.rfind('/');
+  const std::string config =
+      absl::StrCat(path.substr(0, slash == std::string::npos ? 0 : slash + 1), kAdapterConfigFile);
+  struct stat about {};
+  if (lstat(config.c_str(), &about) != 0) return absl::OkStatus();
+  absl::StatusOr<std::string> text = ReadWholeFile(config, kModelConfigJson.bytes);
+  if (!text.ok()) return Wrong(std::string(text.status().message()));
+  found.adapter_config = *std::move(text);
+  return absl::OkStatus();
+}
+
 absl::Status FindInFolder(const std::vector<std::string>& names, WeightFolder& found) {
   const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   const bool index = has(kWeightIndexFile), one = has(kOneWeightFile);
@@ -218,6 +231,7 @@ absl::StatusOr<WeightFolder> FindWeightFiles(const std::string& path) {
   }
   if (std::string other = OtherWeightFormat(name); !other.empty()) return Wrong(absl::StrCat(path, ": ", other));
   found.files = {path};
+  if (absl::Status status = ReadConfigBeside(path, found); !status.ok()) return status;
   return found;
 }
 

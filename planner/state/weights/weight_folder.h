@@ -13,12 +13,12 @@
 namespace planwright {
 
 struct WeightFolder {
-  std::string folder;                     // of the files, with a / at its end; empty: the path is one file
-  std::vector<std::string> files;         // names, ascending
-  std::map<std::string, int> weight_map;  // of the index: of each tensor, a number in `files`; empty: no index
-  std::optional<int64_t> total_size;      // bytes of all tensors, as the index says
-  std::string model_type;                 // of config.json; empty: it says none
-  std::string adapter_config;             // the text of adapter_config.json, of a folder of adapters
+  std::string folder;                         // of the files, with a / at its end; empty: the path is one file
+  std::vector<std::string> files;             // names, ascending
+  std::map<std::string, int> weight_map;      // of the index: of each tensor, a number in `files`; empty: no index
+  std::optional<int64_t> total_size;          // bytes of all tensors, as the index says
+  std::string model_type;                     // of config.json; empty: it says none
+  std::optional<std::string> adapter_config;  // the text of adapter_config.json; none: there is none beside adapters
   std::vector<std::string> warnings;
 };
 

@@ -1,0 +1,87 @@
+// Adapters of files against a plan: which config is read, and whose tensors they are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/state/weights/adapter_folder.h"
+#include "planner/state/weights/fit.h"
+#include "tests/state/weights/published.h"
+#include "tests/support/compiled.h"
+#include "tests/support/folders.h"
+
+namespace planwright::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kConfig[] = R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj", "v_proj"]})";
+
+// A Llama with adapters of rank 2 and alpha 4, whose source is `from`.
+Plan Adapted(const std::string& from, const std::string& alpha = "4") {
+  return CompiledFile(
+      InSource("recipes/llama_tiny.yaml"),
+      {"modules.language.train.backbone=frozen",
+       "modules.language.adapter={rank: 2, alpha: " + alpha + ", targets: [q_proj, v_proj]}",
+       "initialize={sources: [{for: language, from: drawn}, {for: language.adapter, from: " + from + "}]}"});
+}
+
+class AdapterFit : public ::testing::Test {
+ protected:
+  std::string In(const std::string& name) const { return folder_.path() + "/" + name; }
+
+  // The tensors of the plan's adapters, with `begin` in the place of "model." before the layers.
+  static RawTensors Adapters(const std::string& begin) {
+    RawTensors tensors;
+    for (const auto& [name, tensor] : TensorsOf(Adapted("drawn"), "F32")) {
+      if (name.find(".lora_") != std::string::npos) tensors[begin + std::string(LayerTail(name))] = tensor;
+    }
+    return tensors;
+  }
+  // A folder as PEFT writes it.
+  std::string Folder(const std::string& name, const RawTensors& tensors, const std::string& config) const {
+    std::filesystem::create_directories(In(name));
+    WriteText(In(name) + "/adapter_model.safetensors", FileOf(tensors));
+    WriteText(In(name) + "/adapter_config.json", config);
+    return In(name);
+  }
+  static std::string Problems(const WeightsFit& fit) { return absl::StrJoin(fit.problems, "\n"); }
+
+  TestFolder folder_;
+  const RawTensors peft_ = Adapters("base_model.model.model.");
+};
+
+TEST_F(AdapterFit, TakesAllOfAFolder) {
+  const WeightsFit fit = FitWeights(Adapted(Folder("tuned", peft_, kConfig)));
+  EXPECT_EQ(Problems(fit), "");
+  EXPECT_THAT(fit.warnings, IsEmpty());
+  EXPECT_EQ(fit.taken.size(), peft_.size());
+}
+
+TEST_F(AdapterFit, AnEmptyConfigIsNone) {
+  const std::string folder = Folder("tuned", peft_, "");
+  EXPECT_THAT(FitWeights(Adapted(folder)).problems,
+              ElementsAre(HasSubstr(folder + ": adapter_config.json is no JSON object")));
+}
+
+TEST_F(AdapterFit, TheConfigBesideAFileIsRead) {
+  const std::string file = Folder("tuned", peft_, kConfig) + "/adapter_model.safetensors";
+  EXPECT_EQ(Problems(FitWeights(Adapted(file))), "");
+  EXPECT_THAT(FitWeights(Adapted(file, "32")).problems,
+              ElementsAre(file + ": adapter_config.json: lora_alpha = 4, and the module's alpha is 32"));
+}
+
+TEST_F(AdapterFit, AFileAloneSaysNothingOfAlpha) {
+  const std::string file = In("alone.safetensors");
+  WriteText(file, FileOf(peft_));
+  const WeightsFit fit = FitWeights(Adapted(file));
+  EXPECT_EQ(Problems(fit), "");
+  EXPECT_THAT(fit.warnings, ElementsAre(file + " has no adapter_config.json beside it: alpha is 4 as in the recipe"));
+}
+
+}  // namespace
+}  // namespace planwright::testing
