@@ -15,8 +15,12 @@ inline constexpr char kAdapterConfigFile[] = "adapter_config.json";
 inline constexpr char kPeftPrefix[] = "base_model.model.";
 
 // What adapter_config.json says that a module with adapters of this rank and alpha cannot do, a line each: another rank
-// or alpha, or another kind of adapter. Keys that change no number are not looked at.
+// or alpha, another kind of adapter, draws with which PEFT changes the weights beside them, or a key that is not known
+// to change no number.
 std::vector<std::string> AdapterConfigProblems(const std::string& text, int64_t rank, double alpha);
+
+// What its target_modules names, and no tensor of `names` is of: PEFT draws adapters there, which add nothing.
+std::vector<std::string> TargetsWithoutTensors(const std::string& text, const std::vector<std::string>& names);
 
 // The name of a tensor of a layer from the number of the layer on, with what numbers it: "layers.3.mixer.in_proj" of
 // any name that ends so. In front of it programs have other words. The name itself if it has no number.

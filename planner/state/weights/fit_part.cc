@@ -124,6 +124,11 @@ class PartFitting {
     }
     for (const std::string& problem : AdapterConfigProblems(*files.adapter_config(), module.size(kAdapterRank), alpha))
       problems.push_back(absl::StrCat(source_.path(), ": ", problem));
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : files.all()) names.push_back(name);
+    if (const auto lacking = TargetsWithoutTensors(*files.adapter_config(), names); !lacking.empty())
+      fit_.notes.push_back(absl::StrCat(source_.path(), ": target_modules of ", kAdapterConfigFile, " names ",
+                                        FirstOf(lacking, 3), ", of which there is no tensor"));
   }
 
   // Whether the source is a checkpoint of adapters that stand on this part.

@@ -65,7 +65,18 @@ TEST_F(AdapterFit, TakesAllOfAFolder) {
 TEST_F(AdapterFit, AnEmptyConfigIsNone) {
   const std::string folder = Folder("tuned", peft_, "");
   EXPECT_THAT(FitWeights(Adapted(folder)).problems,
-              ElementsAre(HasSubstr(folder + ": adapter_config.json is no JSON object")));
+              ElementsAre(HasSubstr(folder + ": adapter_config.json cannot be read: ")));
+}
+
+TEST_F(AdapterFit, TargetsWithoutTensorsAreTold) {
+  const std::string config =
+      R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["k_proj", "q_proj", "v_proj", "proj"]})";
+  const std::string folder = Folder("tuned", peft_, config);
+  const WeightsFit fit = FitWeights(Adapted(folder));
+  EXPECT_EQ(Problems(fit), "");
+  EXPECT_THAT(fit.warnings,
+              ElementsAre(folder + ": target_modules of adapter_config.json names k_proj and proj, and no "
+                                   "tensor is of it"));
 }
 
 TEST_F(AdapterFit, TheConfigBesideAFileIsRead) {

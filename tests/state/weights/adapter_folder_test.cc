@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
@@ -14,7 +15,9 @@
 namespace planwright {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // One that PEFT has written: of rank 3 and alpha 5.
@@ -54,6 +57,43 @@ TEST(AdapterFolder, RefusesOtherKindsByTheirKey) {
   EXPECT_THAT(ProblemsWith("\"modules_to_save\": null", "\"modules_to_save\": [\"lm_head\"]"),
               ElementsAre("adapter_config.json: modules_to_save = [\"lm_head\"], which adapters here do not have"));
   EXPECT_THAT(AdapterConfigProblems("[]", 3, 5.0), ElementsAre("adapter_config.json is no JSON object"));
+}
+
+TEST(AdapterFolder, RefusesDrawsThatChangeTheWeights) {
+  for (const char* draw : {"pissa", "pissa_niter_16", "corda", "olora"})
+    EXPECT_THAT(ProblemsWith("\"init_lora_weights\": true", absl::StrCat("\"init_lora_weights\": \"", draw, "\"")),
+                ElementsAre(absl::StrCat("adapter_config.json: init_lora_weights = \"", draw,
+                                         "\", with which PEFT changes the weights that adapters stand on: make plain "
+                                         "adapters of it in Python, save_pretrained(FOLDER, "
+                                         "path_initial_model_for_weight_conversion=INITIAL)")));
+  EXPECT_THAT(ProblemsWith("\"init_lora_weights\": true", "\"init_lora_weights\": \"loftq\""),
+              ElementsAre(HasSubstr("PEFT quantizes the weights that adapters stand on: merge it in Python")));
+  EXPECT_THAT(ProblemsWith("\"init_lora_weights\": true", "\"init_lora_weights\": \"new\""),
+              ElementsAre(HasSubstr("init_lora_weights = \"new\", and what PEFT does with it is not known")));
+  for (const char* draw : {"false", "\"gaussian\"", "\"eva\"", "\"orthogonal\"", "\"mica\""})
+    EXPECT_THAT(ProblemsWith("\"init_lora_weights\": true", absl::StrCat("\"init_lora_weights\": ", draw)), IsEmpty());
+}
+
+// Also keys of a later PEFT.
+TEST(AdapterFolder, RefusesKeysThatItDoesNotKnow) {
+  const auto with = [](const std::string& field) { return ProblemsWith("{\n", "{" + field + ",\n"); };
+  EXPECT_THAT(with(R"("use_kasa": true)"),
+              ElementsAre("adapter_config.json: use_kasa = true, which adapters here do not have"));
+  EXPECT_THAT(ProblemsWith("\"arrow_config\": null", "\"arrow_config\": {\"top_k\": 3}"),
+              ElementsAre("adapter_config.json: arrow_config = {\"top_k\":3}, which adapters here do not have"));
+  EXPECT_THAT(ProblemsWith("\"use_bdlora\": null", "\"use_bdlora\": {\"nblocks\": 2}"),
+              ElementsAre(HasSubstr("use_bdlora = {\"nblocks\":2}, which adapters here do not have")));
+  EXPECT_THAT(ProblemsWith("\"megatron_config\": null", "\"megatron_config\": {\"a\": 1}"),
+              ElementsAre(HasSubstr("megatron_config = {\"a\":1}, which adapters here do not have")));
+  EXPECT_THAT(with(R"("later": null, "later_too": false, "and": "", "or": [])"), IsEmpty());
+}
+
+TEST(AdapterFolder, SaysWhatIsWrongWithTheText) {
+  EXPECT_THAT(AdapterConfigProblems(R"({"peft_type": "LORA", "lora_alpha": 4})", 2, 4.0),
+              ElementsAre("adapter_config.json has no r, and the module's rank is 2"));
+  EXPECT_THAT(AdapterConfigProblems(R"({"peft_type": "LORA", "r": 2, "r": 2, "lora_alpha": 4})", 2, 4.0),
+              ElementsAre(AllOf(HasSubstr("adapter_config.json cannot be read: "), HasSubstr("twice"))));
+  EXPECT_THAT(AdapterConfigProblems("", 2, 4.0), ElementsAre(HasSubstr("adapter_config.json cannot be read: ")));
 }
 
 // Programs have words of their own in front of the layers.
