@@ -12,6 +12,7 @@
 #include "planner/state/checkpoint/own_plan.h"
 #include "planner/state/checkpoint/pieces.h"
 #include "planner/state/weights/adapter_folder.h"
+#include "planner/state/weights/adapter_naming.h"
 #include "planner/state/weights/part_naming.h"
 
 namespace planwright {
@@ -64,12 +65,18 @@ class PartFitting {
       return FitCheckpoint();
     }
     const WeightFiles& files = *source_.files();
-    const PartNaming naming = NamingOf(part_, wanted_, files);
+    const AdapterNaming of_adapter =
+        part_.adapter ? NamingOfAdapter(plan_, part_, wanted_, files) : AdapterNaming{NamingOf(part_, wanted_, files)};
+    const PartNaming& naming = of_adapter.naming;
     if (naming.found == 0) {
       fit_.missing = fit_.tensors;
-      problems.push_back(NothingFound());
+      problems.push_back(NothingFound(of_adapter.other));
       return;
     }
+    if (!of_adapter.unknown.empty())
+      fit_.notes.push_back(absl::StrCat(source_.path(), ": names begin with ", of_adapter.unknown,
+                                        ", which is no beginning that PEFT is known to write for ", part_.module->name,
+                                        ": they are taken for its adapters"));
     if (part_.adapter) ReadAdapterConfig(files, problems);
     fit_.form = naming.lacked;
     fit_.stored_form = naming.text;
@@ -140,8 +147,10 @@ class PartFitting {
     });
   }
 
-  std::string NothingFound() const {
+  // `other`: the beginning of names of adapters of another module; empty: there are none.
+  std::string NothingFound(const std::string& other) const {
     const WeightFiles& files = *source_.files();
+    const std::string hint = part_.adapter ? HintOfAdapterNames(files) : "";
     std::vector<std::string> some;
     for (const auto& [name, tensor] : files.all()) {
       if (FindKnownExtra(name) == nullptr) some.push_back(name);
@@ -151,7 +160,8 @@ class PartFitting {
                         files.model_type().empty()
                             ? ""
                             : absl::StrCat(" (config.json: model_type ", Printable(files.model_type()), ")"),
-                        ": name another source for ", part_.name, ", or `drawn`");
+                        other.empty() ? "" : absl::StrCat(", and ", other, " is of another module"),
+                        hint.empty() ? absl::StrCat(": name another source for ", part_.name, ", or `drawn`") : hint);
   }
 
   void FitFile(const WeightFiles& files, const WantedTensor& wanted, const std::string& key) {

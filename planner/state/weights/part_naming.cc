@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "planner/plan/statement/model_statement.h"
-#include "planner/state/weights/adapter_folder.h"
 
 namespace planwright {
 namespace {
@@ -98,23 +97,9 @@ std::vector<PartNaming> NamingsOf(const WeightPart& part, const std::vector<Want
   return namings;
 }
 
-// Programs call the modules around the layers by other words than published files do.
-PartNaming NamingOfAdapter(const std::vector<WantedTensor>& wanted, const WeightFiles& files) {
-  std::map<std::string_view, const std::string*> by_tail;
-  for (const auto& [name, tensor] : files.all()) by_tail.emplace(LayerTail(name), &name);
-  PartNaming naming;
-  for (const WantedTensor& one : wanted) {
-    const auto found = by_tail.find(LayerTail(one.file_name));
-    naming.places.push_back({found == by_tail.end() ? one.file_name : *found->second, -1});
-    naming.found += found == by_tail.end() ? 0 : 1;
-  }
-  return naming;
-}
-
 }  // namespace
 
 PartNaming NamingOf(const WeightPart& part, const std::vector<WantedTensor>& wanted, const WeightFiles& files) {
-  if (part.adapter) return NamingOfAdapter(wanted, files);
   std::vector<PartNaming> namings = NamingsOf(part, wanted, &files.model_type());
   for (PartNaming& naming : namings) {
     for (size_t i = 0; i < wanted.size(); ++i) {

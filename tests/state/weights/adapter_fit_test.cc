@@ -15,6 +15,8 @@
 namespace planwright::testing {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -75,8 +77,8 @@ TEST_F(AdapterFit, TargetsWithoutTensorsAreTold) {
   const WeightsFit fit = FitWeights(Adapted(folder));
   EXPECT_EQ(Problems(fit), "");
   EXPECT_THAT(fit.warnings,
-              ElementsAre(folder + ": target_modules of adapter_config.json names k_proj and proj, and no "
-                                   "tensor is of it"));
+              ElementsAre(folder + ": target_modules of adapter_config.json names k_proj, proj, of which there is "
+                                   "no tensor"));
 }
 
 TEST_F(AdapterFit, TheConfigBesideAFileIsRead) {
@@ -84,6 +86,54 @@ TEST_F(AdapterFit, TheConfigBesideAFileIsRead) {
   EXPECT_EQ(Problems(FitWeights(Adapted(file))), "");
   EXPECT_THAT(FitWeights(Adapted(file, "32")).problems,
               ElementsAre(file + ": adapter_config.json: lora_alpha = 4, and the module's alpha is 32"));
+}
+
+// What PEFT and transformers put in front of the layers.
+TEST_F(AdapterFit, BeginningsOfProgramsAreKnown) {
+  for (const char* begin : {"base_model.model.model.", "base_model.model.language_model.model.", "", "model.",
+                            "base_model.model.model.language_model."}) {
+    const WeightsFit fit = FitWeights(Adapted(Folder("tuned", Adapters(begin), kConfig)));
+    EXPECT_EQ(Problems(fit), "") << begin;
+    EXPECT_THAT(fit.warnings, IsEmpty()) << begin;
+  }
+}
+
+TEST_F(AdapterFit, AdaptersOfAnotherModuleAreRefused) {
+  const std::string folder = Folder("tower", Adapters("base_model.model.vision_model."), kConfig);
+  EXPECT_THAT(FitWeights(Adapted(folder)).problems,
+              ElementsAre(AllOf(HasSubstr(folder + " has none of the 8 tensors of language.adapter, such as "),
+                                HasSubstr(", and base_model.model.vision_model. is of another module: name another "
+                                          "source for language.adapter"))));
+}
+
+// A file with adapters of both: those of the tower are left over.
+TEST_F(AdapterFit, OfTwoModulesEachHasItsOwn) {
+  RawTensors both = Adapters("base_model.model.a_vision_tower.visual.");
+  both.insert(peft_.begin(), peft_.end());
+  const WeightsFit fit = FitWeights(Adapted(Folder("both", both, kConfig)));
+  EXPECT_EQ(fit.taken.size(), 8U);
+  for (const auto& [name, taken] : fit.taken)
+    EXPECT_TRUE(taken.key.starts_with("base_model.model.model.")) << taken.key;
+  EXPECT_THAT(fit.problems, Each(HasSubstr("left over: base_model.model.a_vision_tower.visual.layers.")));
+  EXPECT_FALSE(fit.fits());
+}
+
+TEST_F(AdapterFit, OtherWordsAreTold) {
+  const std::string folder = Folder("tuned", Adapters("base_model.model.critic."), kConfig);
+  const WeightsFit fit = FitWeights(Adapted(folder));
+  EXPECT_EQ(Problems(fit), "");
+  EXPECT_THAT(
+      fit.warnings,
+      ElementsAre(folder + ": names begin with base_model.model.critic., which is no beginning that PEFT is known "
+                           "to write for language: they are taken for its adapters"));
+}
+
+TEST_F(AdapterFit, NamesOfAStateDictAreToldAsSuch) {
+  RawTensors raw;
+  for (const auto& [name, tensor] : peft_) raw[name.substr(0, name.rfind('.')) + ".default.weight"] = tensor;
+  EXPECT_THAT(FitWeights(Adapted(Folder("raw", raw, kConfig))).problems,
+              ElementsAre(HasSubstr(": names have `.default.`, the name of an adapter in a state_dict of PEFT: "
+                                    "save_pretrained(FOLDER) in Python writes them without it")));
 }
 
 TEST_F(AdapterFit, AFileAloneSaysNothingOfAlpha) {
