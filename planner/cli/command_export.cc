@@ -48,7 +48,7 @@ absl::StatusOr<DType> ReadDType(const std::string& name, const std::string& text
 }
 
 struct ExportOptions : CommandOptions {
-  ExportRequest request{.shard_bytes = 5'000'000'000};
+  ExportRequest request;
 };
 
 absl::StatusOr<ExportRequest> RequestOf(const ExportOptions& options) {

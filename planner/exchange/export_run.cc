@@ -1,10 +1,12 @@
 #include "planner/exchange/export_run.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -103,30 +105,37 @@ absl::Status SetDtypeWords(const RunModel& run, const Dialect& dialect, const st
   return absl::OkStatus();
 }
 
-// What the weights that adapters stand on are from, as the recipe names it; empty: they were drawn.
-std::string BaseName(const Plan& plan) {
-  if (!plan.initialize) return "";
-  if (!plan.initialize->from.empty()) return plan.initialize->from;
-  for (const Module& module : plan.modules) {
-    for (const WeightSourcePlan& source : plan.initialize->sources) {
-      if (module.adapted() && source.from != kDrawn && source.part.starts_with(module.name) &&
-          !source.part.ends_with(".adapter"))
-        return source.from;
-    }
+// What the weights that the adapters of a module stand on are from, as an absolute path: the folder of adapters may be
+// opened from anywhere. Empty: they were drawn.
+std::string BaseName(const Plan& plan, const Module& module) {
+  const absl::StatusOr<std::vector<PartSource>> parts = SourcesOfParts(plan);
+  if (!parts.ok()) return "";
+  for (const PartSource& source : *parts) {
+    if (source.part.module != &module || source.part.adapter || source.part.projection || source.path.empty()) continue;
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::absolute(source.path, error);
+    return error ? source.path : path.lexically_normal().string();
   }
   return "";
 }
 
-// Notes if the adapters were trained on other files than those that they are merged into.
-absl::Status CompareBase(const Plan& plan, const Manifest& manifest, const std::string& like, Findings& findings) {
+// Notes if the adapters that leave were trained on other files than those that they are merged into.
+absl::Status CompareBase(const Plan& plan, const Manifest& manifest, const RunModel& run, const std::string& like,
+                         Findings& findings) {
   Plan on_source = plan;
   on_source.initialize = InitializePlan{.from = like};
   ABSL_ASSIGN_OR_RETURN(const auto found, BaseDigests(on_source, FitWeights(on_source)));
   for (const std::string& module : OnOtherBase(plan, manifest.base, found)) {
+    const auto is = [&](const Module* one) { return one != nullptr && one->name == module; };
+    if (!is(run.encoder) && !is(run.language)) continue;
     findings.notes.push_back(absl::StrCat("the adapters of ", module, " were trained on other files than those of ",
                                           like, ": they are merged into these all the same"));
   }
   return absl::OkStatus();
+}
+
+bool LeavesAdapters(const RunModel& run) {
+  return (run.encoder != nullptr && run.encoder->adapted()) || (run.language != nullptr && run.language->adapted());
 }
 
 }  // namespace
@@ -149,6 +158,7 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
 
   std::optional<ReadFolder> source;
   std::optional<WrittenConfig> config;
+  const Dialect* dialect = nullptr;
   exported.dtype = request.dtype.value_or(DTypeOf(opened->plan.precision));
   if (!request.like.empty()) {
     absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(request.like, request.ignored, *request.dialects);
@@ -156,29 +166,40 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
     source = *std::move(read);
     findings.problems = source->findings.problems;
     if (!findings.problems.empty()) return exported;
+    dialect = source->said.dialect;
     const auto name = [](const Module* module) { return module != nullptr ? module->name : ""; };
     CompareWithSource(run.said, *source, findings, name(run.encoder), name(run.language));
+  } else if (LeavesAdapters(run)) {
+    // A folder of adapters has no config.json: it has the names of the dialect that is nearest, which need not be able
+    // to say all of the model.
+    Findings of_config;
+    dialect = ConfigOf(opened->plan, run.said, exported.dtype, of_config).dialect;
+    if (dialect == nullptr) findings.problems = std::move(of_config.problems);
+    if (request.shard_bytes)
+      findings.Problem("--shard-size", "",
+                       "is for shards of a model, and PEFT opens adapters in one file: leave it out");
   } else {
     const KeptKeys kept = run.language != nullptr ? KeptKeysOf(opened->plan, run.language->name) : KeptKeys();
     config = ConfigOf(opened->plan, run.said, exported.dtype, findings, kept);
     exported.copied = config->kept;
+    dialect = config->dialect;
   }
   if (!findings.problems.empty()) return exported;
 
-  const Dialect& dialect = source ? *source->said.dialect : *config->dialect;
-  exported.model_type = source ? source->model_type : dialect.name();
+  exported.model_type = source ? source->model_type : dialect->name();
   std::map<std::string, DType> keys;
   for (const auto& [key, type] : opened->reader->tensors()) keys[key] = type.dtype;
   std::vector<OutTensor> tensors;
   const auto has = [&](const std::string& name) { return source ? source->weights->ShapeOf(name) : nullptr; };
-  std::vector<LeavingTensor> leaving = LeavingTensors(run, dialect, keys, has, findings);
+  std::vector<LeavingTensor> leaving = LeavingTensors(run, *dialect, keys, has, findings);
   std::vector<LeavingAdapter> adapters = TakeAdapters(run, leaving);
   if (!findings.problems.empty()) return exported;
   std::vector<OutFile> files;
   std::string one_file;
   if (!adapters.empty() && !source) {
-    PeftFolder peft =
-        PeftFolderOf(std::move(adapters), BaseName(opened->plan), *opened->reader, exported.dtype, findings);
+    const std::string base = BaseName(opened->plan, *adapters.front().module);
+    PeftFolder peft = PeftFolderOf(std::move(adapters), base, *opened->reader, exported.dtype, findings);
+    std::erase_if(leaving, [](const LeavingTensor& tensor) { return !tensor.trained; });
     if (!leaving.empty())
       findings.notes.push_back(absl::StrCat("left behind: ", leaving.size(),
                                             " tensors that the run trains beside adapters, such as ", leaving[0].name));
@@ -189,7 +210,7 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
     exported.model_type = "adapters of " + exported.model_type;
   } else if (source) {
     if (!adapters.empty()) {
-      const absl::Status compared = CompareBase(opened->plan, named->checkpoint.manifest, request.like, findings);
+      const absl::Status compared = CompareBase(opened->plan, named->checkpoint.manifest, run, request.like, findings);
       if (!compared.ok()) return compared;
     }
     for (LeavingTensor& one : leaving)
@@ -207,7 +228,7 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
     if (!findings.problems.empty()) return exported;
     files = *std::move(beside);
     if (absl::Status status =
-            SetDtypeWords(run, dialect, TorchName(exported.dtype), passed, request.like, files, findings);
+            SetDtypeWords(run, *dialect, TorchName(exported.dtype), passed, request.like, files, findings);
         !status.ok())
       return status;
     if (!passed.empty())
@@ -227,7 +248,7 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
   int64_t done = 0, all = 0;
   for (const OutTensor& tensor : tensors) all += tensor.bytes;
   absl::StatusOr<WrittenFolder> written =
-      WriteFolder(request.to, tensors, files, one_file, request.shard_bytes, [&](int64_t bytes) {
+      WriteFolder(request.to, tensors, files, one_file, request.shard_bytes.value_or(kShardBytes), [&](int64_t bytes) {
         done += bytes;
         if (progress) progress(done, all);
       });

@@ -16,14 +16,16 @@
 
 namespace planwright {
 
+inline constexpr int64_t kShardBytes = 5'000'000'000;
+
 struct ExportRequest {
-  std::string from;               // a checkpoint, or a run directory, which means its newest one
-  std::string to;                 // a folder that does not exist, or is empty
-  std::string like;               // SOURCE; empty: none
-  std::set<std::string> ignored;  // keys of SOURCE's config.json that may stay unread
-  std::string module;             // the one module to export; empty: all
-  int64_t shard_bytes = 0;
-  std::optional<DType> dtype;  // of weights; none: the precision of the run
+  std::string from;                    // a checkpoint, or a run directory, which means its newest one
+  std::string to;                      // a folder that does not exist, or is empty
+  std::string like;                    // SOURCE; empty: none
+  std::set<std::string> ignored;       // keys of SOURCE's config.json that may stay unread
+  std::string module;                  // the one module to export; empty: all
+  std::optional<int64_t> shard_bytes;  // most of a file of weights; none: kShardBytes
+  std::optional<DType> dtype;          // of weights; none: the precision of the run
   const DialectSet* dialects = &BuiltInDialects();
 };
 

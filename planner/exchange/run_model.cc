@@ -98,13 +98,14 @@ std::vector<LeavingTensor> LeavingTensors(const RunModel& run, const Dialect& di
     };
     for (FolderTensor& tensor : folder.tensors) {
       if (stays(tensor.pieces.empty() ? tensor.parameter : tensor.pieces.front().parameter)) continue;
-      LeavingTensor& leaves = leaving.emplace_back(LeavingTensor{tensor.name, tensor.shape, false, {}});
+      LeavingTensor& leaves = leaving.emplace_back(LeavingTensor{tensor.name, tensor.shape, false, false, {}});
       const auto add = [&](int index, int64_t expert, std::optional<ElementMap> map) {
         const Parameter& parameter = module->parameters[static_cast<size_t>(index)];
         const std::string weight = ExpertName(parameter.name, expert);
         const std::string key = keys.contains(weight + ".master") ? weight + ".master" : weight;
         leaves.parts.push_back({key, keys.at(key), std::move(map)});
         leaves.buffer = parameter.buffer;
+        leaves.trained = leaves.trained || parameter.trained;
       };
       if (tensor.pieces.empty()) add(tensor.parameter, tensor.expert, std::nullopt);
       for (DiskPiece& piece : tensor.pieces) add(piece.parameter, piece.expert, std::move(piece.map));

@@ -36,7 +36,8 @@ struct LeavingPart {
 struct LeavingTensor {
   std::string name;
   std::vector<int64_t> shape;
-  bool buffer = false;  // the expert bias
+  bool buffer = false;   // the expert bias
+  bool trained = false;  // by the run, any part of it
   std::vector<LeavingPart> parts;
 };
 

@@ -57,7 +57,8 @@ inline absl::StatusOr<ManifestShard> WriteRankOf(const Plan& plan, int rank, con
 }
 
 // Publishes the checkpoint of `step` in RUN/checkpoints, and returns its folder.
-inline std::string WriteCheckpointOf(const Plan& plan, const std::string& run_dir, int64_t step, int life) {
+inline std::string WriteCheckpointOf(const Plan& plan, const std::string& run_dir, int64_t step, int life,
+                                     const std::map<std::string, std::string>& base = {}) {
   const std::string folder = run_dir + "/checkpoints/" + CheckpointFolder(step, life), text = WritePlan(plan);
   std::filesystem::create_directories(folder);
   EXPECT_TRUE(WriteDurably(folder, kCheckpointPlanFile, text).ok());
@@ -65,6 +66,7 @@ inline std::string WriteCheckpointOf(const Plan& plan, const std::string& run_di
   manifest.name = plan.name;
   manifest.plan_digest = plan.digest, manifest.recipe_digest = plan.recipe_digest;
   manifest.precision = plan.precision;
+  manifest.base = base;
   manifest.world_size = plan.world_size;
   const CheckpointIdentity of = IdentityAt(plan, step, life);
   manifest.run_id = of.run_id, manifest.life = life, manifest.counters = of.counters;
