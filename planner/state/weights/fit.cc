@@ -217,17 +217,20 @@ WeightsFit FitWeights(const Plan& plan, const std::map<std::string, std::string>
   }
   for (std::string& line : SharedTensors(*parts, fit)) fit.warnings.push_back(std::move(line));
   std::set<std::string> used_ignores;
+  bool all_sorted = true;  // what is in no part is known of every source
   for (size_t i = 0; i < fit.sources.size(); ++i) {
     SourceFit& source = fit.sources[i];
     const bool found = std::any_of(fit.parts.begin(), fit.parts.end(), [&](const PartFit& part) {
       return part.source == static_cast<int>(i) && part.found + part.unfit > 0;
     });
     // Of a source that is not the model at all, everything is left over: that is said in one line.
-    if (source.opened != nullptr && found) LeftOver(plan, *parts, used_ignores).Sort(tensors[i], source);
+    const bool sorted = source.opened != nullptr && found;
+    if (sorted) LeftOver(plan, *parts, used_ignores).Sort(tensors[i], source);
+    all_sorted = all_sorted && sorted;
     for (const std::string& line : GroupedLines(tensors[i].lines))
       fit.problems.push_back(absl::StrCat(source.path, ": ", line));
   }
-  for (size_t i = 0; plan.initialize && i < plan.initialize->ignore.size() && fit.fits(); ++i) {
+  for (size_t i = 0; plan.initialize && i < plan.initialize->ignore.size() && all_sorted; ++i) {
     const std::string& ignore = plan.initialize->ignore[i];
     if (!used_ignores.contains(ignore))
       fit.warnings.push_back(

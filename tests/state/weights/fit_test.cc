@@ -220,6 +220,19 @@ TEST_F(Fit, WhatIsIgnoredIsListed) {
   EXPECT_THAT(fit.warnings, ElementsAre("initialize.ignore has other, and no source has such a tensor unused"));
 }
 
+// Where a pattern is misspelt, what it was for is left over: both are told.
+TEST_F(Fit, APatternThatMatchesNothingIsToldBesideWhatIsLeftOver) {
+  RawTensors tensors = all_;
+  tensors["teacher.0"] = Numbers("F32", {2}, [](int64_t) { return 1; });
+  WriteFolder(In("omni"), tensors, 1);
+  const WeightsFit fit = FitWeights(Tiny({"initialize.from=" + In("omni"), "initialize.ignore=[teachers.*]"}));
+  EXPECT_THAT(Problems(fit), HasSubstr("left over: teacher.0"));
+  EXPECT_THAT(fit.warnings, ElementsAre("initialize.ignore has teachers.*, and no source has such a tensor unused"));
+  // Nothing is known of the tensors of a source that cannot be opened.
+  const WeightsFit none = FitWeights(Tiny({"initialize.from=" + In("none"), "initialize.ignore=[teachers.*]"}));
+  EXPECT_THAT(none.warnings, IsEmpty());
+}
+
 TEST_F(Fit, StrangeFoldersAreWarnedOf) {
   WriteFolder(In("omni"), all_, 2);
   WriteText(In("omni/model-00001-of-00003.safetensors"), "");
