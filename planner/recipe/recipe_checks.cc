@@ -224,6 +224,32 @@ std::string LettersOf(const ModelRecipe& model) {
   return letters;
 }
 
+// The last words of each product, as few as name nothing that can have no adapter.
+std::vector<std::string> TargetsOf(const ModelStatement& statement, std::string_view letters) {
+  std::vector<std::string> targets;
+  for (const AdapterProduct& product : AdapterProducts(statement, letters)) {
+    std::string target = product.name.substr(product.name.rfind('.') + 1);
+    while (!AdapterTargetProblem(statement, letters, target).empty() && target.size() < product.name.size()) {
+      const size_t dot = product.name.size() - target.size() - 1;
+      target = product.name.substr(dot == 0 ? 0 : product.name.rfind('.', dot - 1) + 1);
+    }
+    if (std::find(targets.begin(), targets.end(), target) == targets.end()) targets.push_back(std::move(target));
+  }
+  return targets;
+}
+
+// What to write in the place of a target on which no adapter can stand.
+std::string HelpOfTarget(const std::string& target, const std::vector<std::string>& names) {
+  std::vector<std::string> longer;  // with more words in front
+  for (const std::string& name : names) {
+    if (name != target && IsTarget(target, name)) longer.push_back(Cat("`", name, "`"));
+  }
+  if (!longer.empty()) return Cat("did you mean ", absl::StrJoin(longer, " or "), "?");
+  const std::string near = NearName(target, names).value_or("");
+  return !near.empty() && near != target ? Cat("did you mean `", near, "`?")
+                                         : Cat("products of its layers are ", absl::StrJoin(names, ", "));
+}
+
 void CheckAdapter(const ModuleRecipe& module, Diagnostics& problems) {
   if (!module.adapter) return;
   const AdapterRecipe& adapter = *module.adapter;
@@ -232,11 +258,7 @@ void CheckAdapter(const ModuleRecipe& module, Diagnostics& problems) {
   if (!AllKnown(module.model.kind, module.model.pattern)) return;
   const ModelStatement& statement = StatementOfModel(module.model);
   const std::string letters = LettersOf(module.model);
-  std::vector<std::string> names;  // the last word of each product
-  for (const AdapterProduct& product : AdapterProducts(statement, letters)) {
-    const std::string name = product.name.substr(product.name.rfind('.') + 1);
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
+  const std::vector<std::string> names = TargetsOf(statement, letters);
   std::map<std::string_view, Location> first;
   for (const Located<std::string>& target : adapter.targets) {
     if (!AllKnown(target)) continue;
@@ -250,11 +272,9 @@ void CheckAdapter(const ModuleRecipe& module, Diagnostics& problems) {
     }
     const std::string problem = AdapterTargetProblem(statement, letters, *target);
     if (problem.empty()) continue;
-    const std::string near = NearName(*target, names).value_or("");
     problems.Error(DiagnosticKind::kUnknownReference, target.where,
                    Cat("target ", Quoted(*target), " of module ", module.name.value, ": ", problem),
-                   !near.empty() && near != *target ? Cat("did you mean `", near, "`?")
-                                                    : Cat("products of its layers are ", absl::StrJoin(names, ", ")));
+                   HelpOfTarget(*target, names));
   }
 }
 
