@@ -15,6 +15,7 @@
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
 #include "planner/plan/remote_names.h"
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_tree.h"
@@ -135,6 +136,23 @@ class ValueLints {
            "add a source of kind webdataset");
   }
 
+  // Fused kernels of Mamba read this weight themselves, and go past what is beside it: PEFT refuses such a folder.
+  void LintAdapters() {
+    for (const ModuleRecipe& module : recipe_.modules) {
+      if (!module.adapter || !AllKnown(module.model.kind, module.model.pattern)) continue;
+      const ModelStatement& statement = StatementOfModel(module.model);
+      for (const AdapterProduct& product : AdapterProducts(statement, *module.model.pattern)) {
+        const bool refused = product.name == "mixer.out_proj" && statement.FindLayer(product.layer)->word == "mamba";
+        for (const Located<std::string>& target : module.adapter->targets) {
+          if (!refused || !AllKnown(target) || !IsOwn(target.where) || !IsTarget(*target, product.name)) continue;
+          Warn(target.where, Cat("PEFT opens no adapter on ", Quoted(*target), " of Mamba"),
+               "such a run leaves merged, by `plan export --like SOURCE`; for a folder of PEFT leave this target out",
+               {});
+        }
+      }
+    }
+  }
+
   void LintModels() {
     const YamlNode* models = NodeAt(tree_, "models");
     if (models == nullptr || recipe_.damaged.contains("modules") || LanguageOf(recipe_) == nullptr) return;
@@ -225,6 +243,7 @@ void LintValues(const Recipe& recipe, const YamlNode& tree, Diagnostics& problem
   lints.LintHubNames();
   lints.LintImageKeys();
   lints.LintSourceKeys();
+  lints.LintAdapters();
   lints.LintModels();
 }
 
