@@ -133,12 +133,8 @@ std::string Mended(const std::string& word, const std::vector<Indexed>& indices)
 std::vector<const Subject*> FindByName(std::string_view name, const std::vector<Subject>& subjects) {
   std::vector<const Subject*> found;
   const std::string plain = Plain(name);
+  const auto same = [&](const std::string& other) { return other.size() == 1 ? other == name : Plain(other) == plain; };
   if (plain.empty() && name.size() != 1) return found;
-  // One character is as it is written: "M" and "-" are layers, and "--r" is an option.
-  const std::string_view letter = name.substr(std::min(name.find_first_not_of('-'), name.size() - 1));
-  const auto same = [&](const std::string& other) {
-    return other.size() == 1 ? other == letter : Plain(other) == plain;
-  };
   for (const Subject& subject : subjects) {
     if (same(subject.name) || std::any_of(subject.names.begin(), subject.names.end(), same)) found.push_back(&subject);
   }
