@@ -14,6 +14,7 @@
 #include "planner/state/weights/fit.h"
 #include "planner/state/weights/read_values.h"
 #include "planner/wire/records/safetensors.h"
+#include "tests/exchange/refusals.h"
 #include "tests/exchange/toy_folder.h"
 #include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
@@ -246,10 +247,7 @@ TEST_F(Decoders, PublishedConfigsAreKnown) {
 }
 
 TEST_F(Decoders, WhatCannotBeExpressedIsNamedByKeyAndValue) {
-  struct Refusal {
-    const char *toy, *path, *value, *word;
-  };
-  const Refusal refusals[] = {
+  const testing::Refusal refusals[] = {
       {"llama", "rope_parameters/rope_type", "\"dynamic\"", "only default, linear, llama3 and yarn"},
       {"llama", "rope_parameters/rope_type", "\"longrope\"", "only default"},
       {"llama", "rope_parameters/mscale", "0.7", "attention_factor"},
@@ -279,19 +277,7 @@ TEST_F(Decoders, WhatCannotBeExpressedIsNamedByKeyAndValue) {
       {"qwen3_moe", "mlp_only_layers", "3", "is no list"},
       {"qwen3", "rope_parameters/rope_type", "\"proportional\"", "only default"},
   };
-  for (const Refusal& refusal : refusals) {
-    Toy toy = ReadToy(refusal.toy);
-    const ordered_json::json_pointer at(std::string("/") + refusal.path);
-    toy.config[at] = ordered_json::parse(refusal.value);
-    Findings findings;
-    ReadModel(toy.config, {}, findings);
-    std::string path = refusal.path;
-    std::replace(path.begin(), path.end(), '/', '.');
-    ASSERT_EQ(findings.problems.size(), 1U) << refusal.path;
-    EXPECT_EQ(findings.problems[0].where, path);
-    EXPECT_EQ(findings.problems[0].value, toy.config[at].dump());
-    EXPECT_THAT(findings.problems[0].message, HasSubstr(refusal.word));
-  }
+  testing::ExpectRefusals(refusals);
 }
 
 // 0 and the width of a head are one model; a part of a head is none that these config.json can say.

@@ -11,6 +11,7 @@
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/state/weights/fit.h"
 #include "planner/state/weights/weight_files.h"
+#include "tests/exchange/refusals.h"
 #include "tests/exchange/toy_folder.h"
 #include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
@@ -223,10 +224,7 @@ TEST_F(Qwen3Vl, TensorsOfDeepStackAreLeftOver) {
 }
 
 TEST_F(Qwen3Vl, WhatCannotBeExpressedIsNamedByKeyAndValue) {
-  struct Refusal {
-    const char *toy, *path, *value, *word;
-  };
-  const Refusal refusals[] = {
+  const testing::Refusal refusals[] = {
       {"qwen3_vl", "text_config/rope_parameters/rope_type", "\"yarn\"", "only \"default\""},
       {"qwen3_vl", "text_config/rope_parameters/mrope_interleaved", "false", "three axes alternate"},
       {"qwen3_vl", "text_config/quantization_config", "{\"bits\": 4}", "not quantized"},
@@ -240,18 +238,7 @@ TEST_F(Qwen3Vl, WhatCannotBeExpressedIsNamedByKeyAndValue) {
       {"qwen3_vl_moe", "text_config/norm_topk_prob", "false", "divided by their sum"},
       {"qwen3_vl_moe", "text_config/sliding_window", "128", "all earlier tokens"},
   };
-  for (const Refusal& refusal : refusals) {
-    Toy toy = ReadToy(refusal.toy);
-    const ordered_json::json_pointer at(std::string("/") + refusal.path);
-    toy.config[at] = ordered_json::parse(refusal.value);
-    Findings findings;
-    ReadModel(toy.config, {}, findings);
-    std::string path = refusal.path;
-    std::replace(path.begin(), path.end(), '/', '.');
-    ASSERT_EQ(findings.problems.size(), 1U) << refusal.path;
-    EXPECT_EQ(findings.problems[0].where, path);
-    EXPECT_THAT(findings.problems[0].message, HasSubstr(refusal.word));
-  }
+  testing::ExpectRefusals(refusals);
 }
 
 }  // namespace

@@ -63,22 +63,37 @@ class Decoders(Measure):
         print("known: " + ", ".join(f"{word} {share:.0%}" for word, share in answer["known"].items()))
         return answer["seconds"]
 
-    def qwen3(self):
-        (case,) = self.cases["qwen3"]
-        theirs = self.transformers()
-        records, text = self.launch("qwen3", case, [f"initialize.from={self.out / 'qwen3_weights'}", "--trace",
-                                                    f"{case.steps}"] if theirs else ["--trace", f"{case.steps}"])
+    def trained(self, part, case, options, label):
+        """Trains a case, prints its speed and judges its losses, idle time and memory. Returns its records, seconds of
+        a step and MFU, and the steps that count; or None."""
+        records, text = self.launch(part, case, [*options, "--trace", f"{case.steps}"])
         if records is None:
-            return
+            return None
         print("\n".join(line for line in text.splitlines() if not line.startswith("step ")))
         times, seconds = [record["step_seconds"] for record in records[WARM_UP:-1]], self.seconds(records)
         tokens, mfu, _ = self.rates(case, seconds)
-        print(f"Planwright: step {seconds * 1e3:.1f} ms (smallest {min(times) * 1e3:.1f}, largest "
+        print(f"{label}: step {seconds * 1e3:.1f} ms (smallest {min(times) * 1e3:.1f}, largest "
               f"{max(times) * 1e3:.1f}), {tokens:,.0f} tok/s, MFU {mfu:.1%}")
-        self.judge(mfu >= MFU, f"MFU {mfu:.1%}, wanted {MFU:.0%}")
-        self.finite("qwen3", records)
+        self.finite(part, records)
         self.idle(text)
         self.memory(records, case)
+        return records, seconds, mfu, times
+
+    def beside_prediction(self, part, case, times, far):
+        took, said = statistics.median(times), self.predicted(part, case)
+        if said:
+            self.judge(abs(said / took - 1) <= far, f"predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms: "
+                                                    f"{said / took - 1:+.1%}, allowed {far:.0%}")
+
+    def qwen3(self):
+        (case,) = self.cases["qwen3"]
+        theirs = self.transformers()
+        ran = self.trained("qwen3", case, [f"initialize.from={self.out / 'qwen3_weights'}"] if theirs else [],
+                           "Planwright")
+        if ran is None:
+            return
+        records, seconds, mfu, times = ran
+        self.judge(mfu >= MFU, f"MFU {mfu:.1%}, wanted {MFU:.0%}")
         for name, lines in theirs.items():
             ratio = lines[-1]["ms"] / 1e3 / seconds
             self.judge(ratio >= AHEAD, f"{ratio:.2f} times as fast as transformers, {name} (MFU {mfu / ratio:.1%}), "
@@ -90,32 +105,18 @@ class Decoders(Measure):
             far = max(abs(ours / other - 1) for ours, other in pairs)
             self.judge(far <= SAME, f"the first {AGREE} losses differ by at most {far:.1e} from those of transformers, "
                                     f"{name}, allowed {SAME:.0e}")
-        took, said = statistics.median(times), self.predicted("qwen3", case)
-        if said:
-            self.judge(abs(said / took - 1) <= FAR, f"predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms: "
-                                                    f"{said / took - 1:+.1%}, allowed {FAR:.0%}")
+        self.beside_prediction("qwen3", case, times, FAR)
 
     def adapters(self):
         """The model with adapters on frozen weights: memory, the prediction, and what a step costs beside one that
         trains all weights."""
         case, plain = self.cases["adapters"]
-        records, text = self.launch("adapters", case, ["--trace", f"{case.steps}"])
-        if records is None:
+        ran = self.trained("adapters", case, [], "adapters")
+        if ran is None:
             return
-        print("\n".join(line for line in text.splitlines() if not line.startswith("step ")))
-        times, seconds = [record["step_seconds"] for record in records[WARM_UP:-1]], self.seconds(records)
-        tokens, mfu, _ = self.rates(case, seconds)
-        print(f"adapters: step {seconds * 1e3:.1f} ms (smallest {min(times) * 1e3:.1f}, largest "
-              f"{max(times) * 1e3:.1f}), {tokens:,.0f} tok/s, MFU {mfu:.1%}")
-        self.finite("adapters", records)
+        records, _, _, times = ran
         self.judge(all(record["grad_norm"] > 0 for record in records), "every step has gradients of the adapters")
-        self.idle(text)
-        self.memory(records, case)
-        took, said = statistics.median(times), self.predicted("adapters", case)
-        if said:
-            self.judge(abs(said / took - 1) <= FAR_WITH_ADAPTERS,
-                       f"predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms: {said / took - 1:+.1%}, allowed "
-                       f"{FAR_WITH_ADAPTERS:.0%}")
+        self.beside_prediction("adapters", case, times, FAR_WITH_ADAPTERS)
         records, _ = self.launch("adapters", plain)
         if records:
             print(f"all weights: step {self.seconds(records) * 1e3:.1f} ms, memory "
