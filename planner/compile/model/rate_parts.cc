@@ -45,22 +45,15 @@ bool IsLike(string_view pattern, string_view name) {
 struct Named {
   const Module* module = nullptr;
   const Parameter* parameter = nullptr;
-  string part;  // "radio_encoder.projection"; empty: of a module that has one part
+  string part;  // "radio_encoder.projection"
 };
 
 Named NamedOf(const Module& module, const Parameter& parameter) {
-  Named named = {&module, &parameter, ""};
-  if (IsOfAdapter(module, parameter)) {
-    named.part = Cat(module.name, ".adapter");
-  } else if (module.has_images) {
-    named.part = Cat(module.name, IsProjection(module, parameter) ? ".projection" : ".backbone");
-  }
-  return named;
+  return {&module, &parameter, NameOfPart(module, PartOf(module, parameter))};
 }
 
 bool Matches(const string& match, const Named& named) {
-  return match == named.module->name || (!named.part.empty() && match == named.part) ||
-         IsLike(match, named.parameter->file_name);
+  return match == named.module->name || match == named.part || IsLike(match, named.parameter->file_name);
 }
 
 // Buffers are no weights: nothing steps them, and no part has them.
@@ -104,7 +97,7 @@ class PartChecks {
     for (const ModuleRecipe& module : recipe.modules) names_.push_back(*module.name);
     std::set<string> parts, words;
     for (const Named& named : all_) {
-      if (!named.part.empty()) parts.insert(named.part);
+      if (named.part != named.module->name) parts.insert(named.part);
       for (string& word : WordsOf(named.parameter->file_name)) words.insert(std::move(word));
     }
     names_.insert(names_.end(), parts.begin(), parts.end());

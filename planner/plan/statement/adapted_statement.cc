@@ -287,6 +287,17 @@ bool IsOfAdapter(const Module& module, const Parameter& parameter) {
   return module.adapted() && (parameter.name.ends_with(kA) || parameter.name.ends_with(kB));
 }
 
+ModulePart PartOf(const Module& module, const Parameter& parameter) {
+  if (IsOfAdapter(module, parameter)) return ModulePart::kAdapter;
+  return IsProjection(module, parameter) ? ModulePart::kProjection : ModulePart::kBackbone;
+}
+
+string NameOfPart(const Module& module, ModulePart part) {
+  if (part == ModulePart::kAdapter) return module.name + ".adapter";
+  if (!module.has_images) return module.name;
+  return module.name + (part == ModulePart::kProjection ? ".projection" : ".backbone");
+}
+
 int64_t AdapterElements(const Module& module) {
   int64_t elements = 0;
   for (const Parameter& parameter : module.parameters) {

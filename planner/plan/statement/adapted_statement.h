@@ -49,6 +49,13 @@ std::string AdapterTargetProblem(const ModelStatement& statement, std::string_vi
 bool IsOfAdapter(const Module& module, const Parameter& parameter);
 int64_t AdapterElements(const Module& module);
 
+// The parts that a module's parameters are of, which are trained, loaded and rated apart.
+enum class ModulePart { kBackbone, kProjection, kAdapter };
+ModulePart PartOf(const Module& module, const Parameter& parameter);
+
+// As recipes name a part: "language.adapter", "tower.projection"; "language" of a module that has a backbone alone.
+std::string NameOfPart(const Module& module, ModulePart part);
+
 // The rewritten statement. Targets that name no product change nothing.
 ModelStatement AdaptedStatement(const ModelStatement& statement, const std::vector<std::string>& targets);
 

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/digest/sha256.h"
 #include "planner/base/text/utf8.h"
 #include "planner/plan/shard_map.h"
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/state/checkpoint/format.h"
 #include "planner/state/checkpoint/own_plan.h"
 #include "planner/state/weights/parts.h"
@@ -111,8 +111,11 @@ absl::Status CheckBaseOfAdapters(const Plan& plan, const WeightsFit& fit) {
   for (const PartFit& part : fit.parts) {
     const CheckpointReader* checkpoint =
         part.source < 0 ? nullptr : fit.sources[static_cast<size_t>(part.source)].opened->checkpoint();
-    if (checkpoint == nullptr || !absl::EndsWith(part.part, kAdapterPart)) continue;
-    const std::string module = part.part.substr(0, part.part.size() - sizeof(kAdapterPart) + 1);
+    const auto adapted = std::find_if(plan.modules.begin(), plan.modules.end(), [&](const Module& one) {
+      return part.part == NameOfPart(one, ModulePart::kAdapter);
+    });
+    if (checkpoint == nullptr || adapted == plan.modules.end()) continue;
+    const std::string& module = adapted->name;
     const auto kept = checkpoint->manifest().base.find(module);
     if (kept == checkpoint->manifest().base.end()) continue;
     if (digests.empty()) {

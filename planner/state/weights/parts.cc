@@ -37,26 +37,14 @@ std::vector<std::string> LackedBy(const WeightPart& part) {
   return beginnings;
 }
 
-enum class Piece { kBackbone, kProjection, kAdapter };
-
-Piece PieceOf(const Module& module, const Parameter& parameter) {
-  if (IsOfAdapter(module, parameter)) return Piece::kAdapter;
-  return IsProjection(module, parameter) ? Piece::kProjection : Piece::kBackbone;
-}
-
-WeightPart PartOf(const Module& module, Piece piece, const KindForms& forms) {
+WeightPart WeightsOf(const Module& module, ModulePart of, const KindForms& forms) {
   WeightPart part;
   if (const auto of_kind = forms.find(module.kind); of_kind != forms.end()) part.dialects = of_kind->second;
-  part.name = module.name;
-  part.adapter = piece == Piece::kAdapter, part.projection = piece == Piece::kProjection;
-  if (part.adapter) {
-    part.name += kAdapterPart;
-  } else if (module.has_images) {
-    part.name += part.projection ? ".projection" : ".backbone";
-  }
+  part.name = NameOfPart(module, of);
+  part.adapter = of == ModulePart::kAdapter, part.projection = of == ModulePart::kProjection;
   part.module = &module;
   for (size_t i = 0; i < module.parameters.size(); ++i) {
-    if (PieceOf(module, module.parameters[i]) == piece) part.parameters.push_back(static_cast<int>(i));
+    if (PartOf(module, module.parameters[i]) == of) part.parameters.push_back(static_cast<int>(i));
   }
   part.lacked = LackedBy(part);
   return part;
@@ -67,8 +55,8 @@ WeightPart PartOf(const Module& module, Piece piece, const KindForms& forms) {
 std::vector<WeightPart> PartsOf(const Plan& plan, const KindForms& forms) {
   std::vector<WeightPart> parts;
   for (const Module& module : plan.modules) {
-    for (const Piece piece : {Piece::kBackbone, Piece::kProjection, Piece::kAdapter}) {
-      WeightPart part = PartOf(module, piece, forms);
+    for (const ModulePart of : {ModulePart::kBackbone, ModulePart::kProjection, ModulePart::kAdapter}) {
+      WeightPart part = WeightsOf(module, of, forms);
       if (!part.parameters.empty()) parts.push_back(std::move(part));
     }
   }

@@ -14,7 +14,6 @@
 namespace planwright {
 
 inline constexpr char kDrawn[] = "drawn";
-inline constexpr char kAdapterPart[] = ".adapter";  // behind the name of a module
 
 struct WeightPart {
   std::string name;  // "language", "radio_encoder.backbone"
