@@ -246,8 +246,9 @@ int CheckDocuments(const Plan& plan, const absl::StatusOr<std::unique_ptr<Sample
                    const EvaluationSet* set) {
   if (!source.ok()) return ReportBadData("the data cannot be used", source.status());
   if (absl::Status kept = KeepCounted(plan.data, plan.budget.sequence_length, **source); !kept.ok()) {
-    std::cerr << "warning: what the index counts of images cannot be kept, so samples count as full of them: "
-              << Printable(std::string(kept.message())) << "\n";
+    std::cerr
+        << "warning: what the index counts cannot be kept, so samples count as full of images and as one document: "
+        << Printable(std::string(kept.message())) << "\n";
   }
   const bool all = set != nullptr && set->samples == 0;
   return CheckSomethingIsLearnt(**source, all ? AllSamples(*set, (*source)->Counts()) : plan.budget.train_samples);

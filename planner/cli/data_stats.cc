@@ -83,6 +83,7 @@ struct DataFigures {
   std::vector<double> shares;                    // of each
   std::vector<int64_t> of_run;                   // samples of the run that are of each
   std::vector<CountedImages> images;             // of all samples of an epoch of each
+  std::vector<CountedDocuments> documents;       // of the same, where each is alone in its sample
   std::vector<SampleFigures> read;               // samples 0, 1, ...
   std::map<std::string, SourceFigures> sources;  // of those, by source
 };
@@ -158,6 +159,14 @@ std::string StatsText(const Plan& plan, const DataFigures& figures, size_t width
     text += "\nimages of an epoch of each source; least and most are means of the smallest and largest images\n" +
             images.Text("  ", width);
   }
+  if (!figures.documents.empty()) {
+    Table documents({"source", "documents", "of a sample", "scores that attention computes"});
+    for (const CountedDocuments& one : figures.documents)
+      documents.Add({Printable(one.source), WithCommas(one.documents),
+                     absl::StrFormat("%.4g", static_cast<double>(one.documents) / static_cast<double>(one.samples)),
+                     Percent(one.ShareOfScores(length))});
+    text += "\ndocuments of an epoch of each source, padding too\n" + documents.Text("  ", width);
+  }
   Table read({"source", "samples", "full", "text tokens", "image tokens", "learnt", "documents", "images"});
   for (const auto& [name, source] : figures.sources) {
     read.Add({name.empty() ? std::string(DataKindName(plan.data.kind)) : Printable(name), WithCommas(source.samples),
@@ -219,16 +228,19 @@ nlohmann::ordered_json StatsJson(const Plan& plan, const DataFigures& figures) {
                       {"max_patches_of_sample", one.max_patches},
                       {"sizes", one.sizes}});
   }
+  ordered_json documents = ordered_json::array();
+  for (const CountedDocuments& one : figures.documents) {
+    documents.push_back({{"source", one.source},
+                         {"samples", one.samples},
+                         {"documents", one.documents},
+                         {"mean_squares", one.mean_squares},
+                         {"share_of_scores", one.ShareOfScores(length)}});
+  }
   for (const HistogramOf& histogram : Histograms(figures.read))
     histograms[histogram.key] = HistogramJson(histogram.values);
-  return {{"kind", DataKindName(plan.data.kind)},
-          {"sequence_length", length},
-          {"run_samples", figures.run_samples},
-          {"sources", std::move(sources)},
-          {"images", std::move(images)},
-          {"read_samples", figures.read.size()},
-          {"read", std::move(read)},
-          {"histograms", std::move(histograms)}};
+  return {{"kind", DataKindName(plan.data.kind)}, {"sequence_length", length},   {"run_samples", figures.run_samples},
+          {"sources", std::move(sources)},        {"images", std::move(images)}, {"documents", std::move(documents)},
+          {"read_samples", figures.read.size()},  {"read", std::move(read)},     {"histograms", std::move(histograms)}};
 }
 
 }  // namespace
@@ -245,6 +257,7 @@ int StatsOfData(const Plan& plan, const DataOptions& options) {
   absl::StatusOr<std::vector<CountedImages>> images = (*source)->CountImages();
   if (!images.ok()) return UsageError(images.status());
   figures.images = *std::move(images);
+  figures.documents = (*source)->CountDocuments();
   int64_t weights = 0;
   for (const SourcePlan& each : plan.data.sources) weights += each.weight;
   for (const SourcePlan& each : plan.data.sources)

@@ -189,11 +189,12 @@ bool HasUncountedSets(const Plan& plan) {
 absl::StatusOr<bool> LoadCounted(const std::string& path, const std::vector<std::string>& overrides, Plan& plan) {
   bool known = plan.data.counted.known();
   const auto changed = [&](const DataPlan& data, bool all = false) {
-    // Text is counted for `samples: all` alone.
-    if (data.encoders.empty() && !data.counted.known() && !all) return false;
+    // Text is counted for `samples: all`, and for how long steps with packed documents take.
+    const bool trained = &data == &plan.data, timed = trained && data.packed_documents;
+    if (data.encoders.empty() && !timed && !data.counted.known() && !all) return false;
     const std::optional<CountedSamples> now = CountedAtHand(data, plan.budget.sequence_length);
-    return now && (now->digest != data.counted.digest || now->images != data.counted.images ||
-                   (&data == &plan.data && now->first_patches != data.counted.first_patches));
+    if (!now) return false;
+    return trained ? *now != data.counted : now->digest != data.counted.digest || now->images != data.counted.images;
   };
   bool anew = changed(plan.data);
   for (const EvaluationSet& set : plan.evaluation.sets) {

@@ -116,16 +116,19 @@ std::optional<int64_t> LanguageLanes(const Recipe& recipe, const Placement& plac
   return grid ? std::optional<int64_t>(grid->dp) : std::nullopt;
 }
 
-// What indexes have counted: images, and how many samples `samples: all` of an evaluation set means. With the latter a
-// set of text has the digest of its index, too.
+// What indexes have counted: images, packed documents, and how many samples `samples: all` of an evaluation set means.
+// With the latter a set of text has the digest of its index, too.
 void TakeCounts(int64_t sequence, DataPlan& data, EvaluationPlan& evaluation) {
-  if (!data.encoders.empty()) data.counted = CountedAtHand(data, sequence).value_or(CountedSamples());
+  if (!data.encoders.empty() || data.packed_documents)
+    data.counted = CountedAtHand(data, sequence).value_or(CountedSamples());
   for (EvaluationSet& set : evaluation.sets) {
     if (set.data.encoders.empty() && set.samples > 0) continue;
     const std::optional<CountedSamples> counted = CountedAtHand(set.data, sequence);
     if (!counted) continue;
     set.data.counted = *counted;
-    set.data.counted.first_patches.clear();  // they tell how long steps take
+    // These tell how long steps take.
+    set.data.counted.first_patches.clear();
+    set.data.counted.documents.clear(), set.data.counted.first_squares.clear();
     if (set.samples > 0) continue;
     if (const std::optional<std::vector<int64_t>> epoch = EpochAtHand(set.data, sequence))
       set.samples = SamplesOnce(set.data, *epoch);

@@ -56,13 +56,32 @@ struct CountedImages {
   bool operator==(const CountedImages&) const = default;
 };
 
+// How long the documents of the samples of one source are, where each is alone in its sample
+// (DataPlan::packed_documents). Padding is a document, too.
+struct CountedDocuments {
+  std::string source;
+  int64_t samples = 0;       // of an epoch
+  int64_t documents = 0;     // of all of them
+  int64_t mean_squares = 0;  // of a sample, rounded: the sum of the squares of its documents' tokens
+
+  // Of the scores of one document as long as a sample, those within documents. `sequence`: tokens of a sample.
+  double ShareOfScores(int64_t sequence) const {
+    return static_cast<double>(mean_squares) / (static_cast<double>(sequence) * static_cast<double>(sequence));
+  }
+  bool operator==(const CountedDocuments&) const = default;
+};
+
 // What the index says of the samples of the run (docs/training/data.md#counted). Without it a sample counts as full of
-// images.
+// images, and as one document.
 struct CountedSamples {
   std::string digest;                 // of the index (SampleSource::digest), 64 hex digits; empty: nothing is counted
   std::vector<CountedImages> images;  // by DataPlan::encoders, and for each by DataPlan::sources
   // Patches of the first samples of the run for the first encoder, in the order of their numbers.
   std::vector<int64_t> first_patches;
+  // With packed documents, else empty; empty also of what is evaluated. By DataPlan::sources; and of the first samples
+  // of the run, in the order of their numbers, the sums of the squares of their documents' tokens.
+  std::vector<CountedDocuments> documents;
+  std::vector<int64_t> first_squares;
 
   bool known() const { return !digest.empty(); }
   bool operator==(const CountedSamples&) const = default;

@@ -1,8 +1,11 @@
 #include "planner/plan/op_costs.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "planner/base/text/bug.h"
 #include "planner/plan/op_table.h"
@@ -26,12 +29,15 @@ const Sizes& ShapeOfOperand(const std::string& name, size_t open, size_t inputs,
   return at < shapes.size() && (output || number < inputs) ? shapes[at] : kUnknown;
 }
 
+constexpr std::string_view kDocumentShare = "document_share";
+
 // A formula of the table of operations, on operands of these shapes.
 double Evaluated(const Expression& formula, const Instruction& instruction, const std::vector<Sizes>& shapes,
-                 double image_rows) {
+                 double image_rows, double document_share) {
   return formula.Evaluate([&](const std::string& name) -> double {
     if (name == "weights") return instruction.gradients.empty() ? 0 : 1;
     if (name == "image_rows") return image_rows;
+    if (name == kDocumentShare) return document_share;
     const size_t open = name.find('(');
     if (open == std::string::npos) {
       // Without the attribute cp the sequence is whole, as on one cp rank.
@@ -50,14 +56,20 @@ double Evaluated(const Expression& formula, const Instruction& instruction, cons
 
 }  // namespace
 
-double OpFlops(const Instruction& instruction, const std::vector<Sizes>& shapes, double image_rows) {
+double OpFlops(const Instruction& instruction, const std::vector<Sizes>& shapes, double image_rows,
+               double document_share) {
   const OpInfo& info = InfoOf(instruction.kind);
-  return info.flops ? Evaluated(*info.flops, instruction, shapes, image_rows) : 0;
+  return info.flops ? Evaluated(*info.flops, instruction, shapes, image_rows, document_share) : 0;
+}
+
+bool FlopsFollowDocuments(OpKind kind) {
+  const std::optional<Expression>& flops = InfoOf(kind).flops;
+  return flops && std::find(flops->names().begin(), flops->names().end(), kDocumentShare) != flops->names().end();
 }
 
 double OpWorkspace(const Instruction& instruction, const std::vector<Sizes>& shapes) {
   const OpInfo& info = InfoOf(instruction.kind);
-  return info.workspace ? Evaluated(*info.workspace, instruction, shapes, 0) : 0;
+  return info.workspace ? Evaluated(*info.workspace, instruction, shapes, 0, 1) : 0;
 }
 
 }  // namespace planwright

@@ -432,11 +432,22 @@ void Describe(V& v, Visited<V, CountedImages>& x) {
 }
 
 template <typename V>
+void Describe(V& v, Visited<V, CountedDocuments>& x) {
+  auto& [source, samples, documents, mean_squares] = x;
+  v("source", kFree | kKeeps, source);
+  v("samples", kFree | kKeeps, samples);
+  v("documents", kFree | kKeeps, documents);
+  v("mean_squares", kFree | kKeeps, mean_squares);
+}
+
+template <typename V>
 void Describe(V& v, Visited<V, CountedSamples>& x) {
-  auto& [digest, images, first_patches] = x;
+  auto& [digest, images, first_patches, documents, first_squares] = x;
   v("digest", kFree | kKeeps, digest);
   v("images", kFree | kKeeps, images);
   v("first_patches", kFree | kKeeps, first_patches);
+  v.Omittable("documents", kFree | kKeeps, documents, {});
+  v.Omittable("first_squares", kFree | kKeeps, first_squares, {});
 }
 
 template <typename V>

@@ -23,6 +23,13 @@ nlohmann::ordered_json PlanToJson(const Plan& plan);
 // out of range (plan_ranges.h); more than limits.h allows; a digest that is not that of the contents.
 absl::StatusOr<Plan> ReadPlan(std::string_view text);
 
+// What an index has counted, as data.counted of a plan: what lies beside the index is written and read as plans are
+// (data/samples/count_samples.h).
+nlohmann::ordered_json CountedToJson(const CountedSamples& counted);
+// InvalidArgument, with the path, for a field that is unknown, missing or of another type. Whether the numbers fit the
+// data says RangeProblem of that.
+absl::StatusOr<CountedSamples> CountedFromJson(const nlohmann::ordered_json& json);
+
 // SHA-256, in hex, over the canonical JSON of what ranks do. Not covered: origins, tool version, recipe digest, the
 // digest itself, and the `base` folders of paths.
 std::string PlanDigest(const Plan& plan);

@@ -307,6 +307,17 @@ absl::StatusOr<Plan> ReadPlan(std::string_view text) {
   return plan;
 }
 
+absl::StatusOr<CountedSamples> CountedFromJson(const Json& json) {
+  if (!json.is_object()) return absl::InvalidArgumentError("not the counts of an index: it is no object");
+  CountedSamples counted;
+  Problem problem{.file = "what an index counts"};
+  Reader reader(json, "", problem);
+  Describe(reader, counted);
+  reader.RefuseUnknown();
+  if (problem.found()) return absl::InvalidArgumentError(problem.path + ": " + problem.message);
+  return counted;
+}
+
 absl::StatusOr<DeviceProfile> ReadProfile(std::string_view text) {
   absl::StatusOr<Json> json = ParseOrderedJson(text, kProfileJson);
   if (!json.ok()) return absl::InvalidArgumentError(absl::StrCat("not a profile: ", json.status().message()));

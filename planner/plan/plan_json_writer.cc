@@ -230,6 +230,8 @@ std::string Canonical(const T& value, bool digest) {
 // By way of the text, so that there is one writer.
 Json PlanToJson(const Plan& plan) { return Json::parse(WritePlan(plan)); }
 
+Json CountedToJson(const CountedSamples& counted) { return Json::parse(Canonical(counted, false)); }
+
 std::string WritePlan(const Plan& plan) { return Canonical(plan, false); }
 
 std::string WriteProfile(const DeviceProfile& profile) { return Canonical(profile, false); }

@@ -212,10 +212,32 @@ std::string RangeProblem(const Budget& budget) {
 
 namespace {
 
+// "" if the counts of documents are of these sources, and can be. There are none where documents see each other, nor of
+// what is evaluated.
+std::string CountedDocumentsProblem(const DataPlan& data) {
+  constexpr int64_t kMostSquares = kMostTokens * kMostTokens;  // of one document as long as its sample
+  const CountedSamples& counted = data.counted;
+  if (!data.packed_documents && !(counted.documents.empty() && counted.first_squares.empty()))
+    return "counted documents of samples whose documents see each other";
+  if (!counted.documents.empty() && counted.documents.size() != data.sources.size())
+    return "counted documents of other sources";
+  for (size_t i = 0; i < counted.documents.size(); ++i) {
+    const CountedDocuments& one = counted.documents[i];
+    if (one.source != data.sources[i].name) return "counted documents of other sources";
+    if (one.samples < 1 || one.samples > kMostSamples || one.documents < one.samples ||
+        one.documents > kLargestNumber || one.mean_squares < 1 || one.mean_squares > kMostSquares)
+      return "a number of counted documents out of range";
+  }
+  for (const int64_t squares : counted.first_squares) {
+    if (Outside(squares, kMostSquares)) return "a number of counted squares out of range";
+  }
+  return "";
+}
+
 // "" if the counts are of these encoders and sources, and can be.
 std::string CountedProblem(const DataPlan& data) {
   const CountedSamples& counted = data.counted;
-  if (!counted.known()) return counted == CountedSamples() ? "" : "counted images without the digest of their index";
+  if (!counted.known()) return counted == CountedSamples() ? "" : "counted samples without the digest of their index";
   if (counted.images.size() != data.encoders.size() * data.sources.size())
     return "counted images of other encoders or sources";
   size_t next = 0;
@@ -235,7 +257,7 @@ std::string CountedProblem(const DataPlan& data) {
   for (const int64_t patches : counted.first_patches) {
     if (Outside(patches, kLargestNumber)) return "a number of counted patches out of range";
   }
-  return "";
+  return CountedDocumentsProblem(data);
 }
 
 }  // namespace

@@ -127,6 +127,34 @@ TEST_F(DataCommand, PlansKnowTheImagesThatTheIndexHasCounted) {
   }
 }
 
+TEST_F(DataCommand, TimesKnowTheDocumentsThatTheIndexHasCounted) {
+  const std::string recipe = Recipe(shards_, ", packed_documents: true") + " batch.micro_samples=1";
+  const auto time = [&] { return nlohmann::json::parse(Plan("show " + recipe + " time --json").out); };
+  EXPECT_THAT(Plan("show " + recipe + " time").out,
+              HasSubstr("Samples count as one document: `plan data index RECIPE` counts the documents of the data."));
+  EXPECT_EQ(time()["documents"]["known"], false);
+  EXPECT_EQ(time()["documents"]["share_of_scores"].get<double>(), 1);
+  ASSERT_EQ(Plan("data index " + recipe).status, kExitSuccess);
+  EXPECT_THAT(
+      Plan("show " + recipe + " time").out,
+      ContainsRegex("A sample has [0-9.]+ documents on average, as the index counts: attention computes [0-9.]+ "
+                    "% of its scores"));
+  const nlohmann::json documents = time()["documents"];
+  EXPECT_EQ(documents["known"], true);
+  // Five documents in two samples, and what is left of these.
+  EXPECT_GE(documents["documents_of_sample"].get<double>(), 2.5);
+  EXPECT_LE(documents["documents_of_sample"].get<double>(), 3.5);
+  EXPECT_LT(documents["share_of_scores"].get<double>(), 1.0);
+  EXPECT_GE(documents["share_of_scores"].get<double>(), 1 / 3.5);
+  // `plan data stats` has the same.
+  const nlohmann::json stats = nlohmann::json::parse(Plan("data stats " + recipe + " --json").out);
+  ASSERT_EQ(stats["documents"].size(), 1u);
+  EXPECT_EQ(stats["documents"][0]["documents"].get<double>(), 2 * documents["documents_of_sample"].get<double>());
+  EXPECT_THAT(Plan("data stats " + recipe).out, HasSubstr("documents of an epoch of each source, padding too"));
+  // Documents that see each other are no matter of times.
+  EXPECT_FALSE(nlohmann::json::parse(Plan("show " + Recipe(shards_) + " time --json").out).contains("documents"));
+}
+
 TEST_F(DataCommand, SaysWhereCountsCannotBeKept) {
   ASSERT_EQ(Plan("data index " + Recipe(shards_)).status, kExitSuccess);
   const std::string file = CountedFile(folder_);
@@ -135,7 +163,8 @@ TEST_F(DataCommand, SaysWhereCountsCannotBeKept) {
   const ProgramResult again = Plan("data index " + Recipe(shards_));
   EXPECT_EQ(again.status, kExitSuccess) << again.err;
   EXPECT_THAT(again.err,
-              HasSubstr("warning: what the index counts of images cannot be kept, so samples count as full"));
+              HasSubstr("warning: what the index counts cannot be kept, so samples count as full of images and as one "
+                        "document: "));
 }
 
 TEST_F(DataCommand, APlanOfOtherCountsIsNotLaunched) {

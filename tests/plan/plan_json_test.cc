@@ -68,6 +68,31 @@ TEST(PlanJson, RoundTripsRandomPlansInEveryField) {
   }
 }
 
+// What lies beside an index has the fields of a plan.
+TEST(PlanJson, CountsOfAnIndexAreReadAsTheyAreWritten) {
+  int images = 0, documents = 0;
+  for (int seed = 0; seed < 300; ++seed) {
+    const CountedSamples counted = RandomPlan(seed).data.counted;
+    const absl::StatusOr<CountedSamples> read = CountedFromJson(CountedToJson(counted));
+    ASSERT_TRUE(read.ok()) << seed << ": " << read.status();
+    ASSERT_EQ(*read, counted) << seed;
+    images += !counted.images.empty(), documents += !counted.documents.empty();
+  }
+  EXPECT_GT(images, 10);
+  EXPECT_GT(documents, 10);
+  const auto error = [](const ordered_json& json) { return std::string(CountedFromJson(json).status().message()); };
+  ordered_json json = CountedToJson({});
+  json["color"] = 1;
+  EXPECT_EQ(error(json), "color: what an index counts has no such field");
+  json.erase("color");
+  json["first_squares"] = "many";
+  EXPECT_EQ(error(json), "first_squares: expected a list, found string");
+  json.erase("first_squares");
+  json.erase("digest");
+  EXPECT_EQ(error(json), "digest: the field is missing");
+  EXPECT_EQ(error(ordered_json::array()), "not the counts of an index: it is no object");
+}
+
 TEST(PlanJson, KeepsValuesNotOnlyTheirText) {
   Plan plan = FullPlan();
   plan.budget.learning_rate.peak = 0.1 + 0.2;

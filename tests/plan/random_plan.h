@@ -106,6 +106,12 @@ class RandomFill {
       }
     }
     for (int64_t i = Below(9); i > 0; --i) value.counted.first_patches.push_back(Below(60));
+    if (!value.packed_documents) return;
+    for (const SourcePlan& source : value.sources) {
+      const int64_t samples = Below(60) + 1;
+      value.counted.documents.push_back({source.name, samples, samples + Below(60), Below(900) + 1});
+    }
+    for (int64_t i = Below(9); i > 0; --i) value.counted.first_squares.push_back(Below(900));
   }
   void FillSources(DataPlan& value) {
     const bool ids = Below(2) == 0;

@@ -134,5 +134,25 @@ TEST(CountedFullness, IsThatOfTheFullestLane) {
   EXPECT_DOUBLE_EQ(CountedFullness(plan, 2).microbatch, fullness.microbatch);
 }
 
+// Samples are dealt by their patches, also where the squares of their documents are asked for.
+TEST(DocumentFullness, IsOfTheSamplesAsTheyAreDealt) {
+  Plan plan;
+  plan.budget.global_samples = 4, plan.budget.block_samples = 2, plan.budget.steps = 10;
+  plan.data.counted.digest = std::string(64, 'a');
+  EXPECT_EQ(DocumentFullness(plan, 2).microbatch, 1);
+  plan.data.counted.first_squares = {10, 30, 30, 10, 50, 10, 20, 20};
+  const Fullness fullness = DocumentFullness(plan, 2);
+  EXPECT_DOUBLE_EQ(fullness.step, (40.0 + 70) / (180.0 / 2));
+  EXPECT_DOUBLE_EQ(fullness.microbatch, (30.0 + 30 + 50 + 20) / (180.0 / 2));
+  EXPECT_EQ(CountedFullness(plan, 2).microbatch, 1);  // no image
+  // Without patches there is nothing to balance.
+  plan.data.balance = "images";
+  EXPECT_DOUBLE_EQ(DocumentFullness(plan, 2).step, fullness.step);
+  // Where squares are as patches, both are dealt alike.
+  plan.data.counted.first_patches = plan.data.counted.first_squares;
+  EXPECT_DOUBLE_EQ(DocumentFullness(plan, 2).step, CountedFullness(plan, 2).step);
+  EXPECT_DOUBLE_EQ(DocumentFullness(plan, 2).microbatch, CountedFullness(plan, 2).microbatch);
+}
+
 }  // namespace
 }  // namespace planwright

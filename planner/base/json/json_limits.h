@@ -51,7 +51,7 @@ inline constexpr JsonLimits kModelConfigJson = {"config.json of published weight
 inline constexpr JsonLimits kPreparedJson = {"prepared.json of shards", 1 << 26, 1 << 22, 6, 1 << 8};
 inline constexpr JsonLimits kPiecesJson = {"pieces.json of shards", 1 << 27, 1 << 22, 3, 1 << 4};
 inline constexpr JsonLimits kImagesJson = {"list of a document's images", 1 << 22, 1 << 17, 4, 1 << 4};
-// 4,096 patches, and what each encoder sees of each source.
+// 4,096 patches and squares, and what each encoder sees of each source.
 inline constexpr JsonLimits kCountedJson = {"counts of a data index", 1 << 24, 1 << 21, 4, 1 << 4};
 
 // ---- Between processes.

@@ -18,12 +18,13 @@
 #include "planner/base/text/status_macros.h"
 #include "planner/data/samples/index_settings.h"
 #include "planner/data/samples/mixture.h"
+#include "planner/plan/plan_json.h"
 #include "planner/plan/plan_ranges.h"
 
 namespace planwright {
 namespace {
 
-constexpr int64_t kFirst = 4096;  // samples of the run whose patches are kept
+constexpr int64_t kFirst = 4096;  // samples of the run whose patches and documents are kept
 
 // What a file keeps.
 struct Kept {
@@ -33,52 +34,47 @@ struct Kept {
 };
 
 nlohmann::ordered_json JsonOf(const Kept& kept) {
-  const CountedSamples& counted = kept.counted;
-  nlohmann::ordered_json images = nlohmann::ordered_json::array();
-  for (const CountedImages& one : counted.images) {
-    images.push_back({{"encoder", one.encoder},
-                      {"source", one.source},
-                      {"samples", one.samples},
-                      {"images", one.images},
-                      {"patches", one.patches},
-                      {"max_images", one.max_images},
-                      {"max_patches", one.max_patches},
-                      {"sizes", one.sizes}});
-  }
-  return {{"digest", counted.digest},
-          {"samples", kept.samples},
-          {"images", std::move(images)},
-          {"first_patches", counted.first_patches}};
+  nlohmann::ordered_json json = CountedToJson(kept.counted);
+  json["samples"] = kept.samples;
+  return json;
 }
 
-// Throws if the file is not as JsonOf writes it.
-Kept ReadKept(const nlohmann::json& json) {
+// nullopt if the file is not as JsonOf writes it.
+std::optional<Kept> ReadKept(nlohmann::ordered_json json) {
   Kept kept;
-  CountedSamples& counted = kept.counted;
-  json.at("samples").get_to(kept.samples);
-  json.at("digest").get_to(counted.digest);
-  json.at("first_patches").get_to(counted.first_patches);
-  for (const nlohmann::json& of : json.at("images")) {
-    CountedImages& one = counted.images.emplace_back();
-    of.at("encoder").get_to(one.encoder);
-    of.at("source").get_to(one.source);
-    of.at("samples").get_to(one.samples);
-    of.at("images").get_to(one.images);
-    of.at("patches").get_to(one.patches);
-    of.at("max_images").get_to(one.max_images);
-    of.at("max_patches").get_to(one.max_patches);
-    of.at("sizes").get_to(one.sizes);
+  const auto samples = json.find("samples");
+  if (samples == json.end() || !samples->is_array()) return std::nullopt;
+  for (const nlohmann::ordered_json& of_source : *samples) {
+    if (!of_source.is_number_integer()) return std::nullopt;
+    kept.samples.push_back(of_source.get<int64_t>());
   }
+  json.erase("samples");
+  absl::StatusOr<CountedSamples> counted = CountedFromJson(json);
+  if (!counted.ok()) return std::nullopt;
+  kept.counted = *std::move(counted);
   return kept;
+}
+
+// What the order of the samples changes: counts of the first samples of the run.
+absl::Status CountFirst(const DataPlan& data, const SampleSource& source, CountedSamples& counted) {
+  if (!data.encoders.empty()) {
+    ABSL_ASSIGN_OR_RETURN(counted.first_patches, PatchesOfSamples(source, 0, kFirst));
+  }
+  counted.first_squares.clear();
+  for (int64_t number = 0; data.packed_documents && number < kFirst; ++number)
+    counted.first_squares.push_back(source.DocumentSquares(number));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Kept> CountSamples(const DataPlan& data, const SampleSource& source) {
   Kept kept;
   for (const SourceCounts& of : source.Counts()) kept.samples.push_back(of.samples);
   kept.counted.digest = source.digest();
-  if (data.encoders.empty()) return kept;
-  ABSL_ASSIGN_OR_RETURN(kept.counted.images, source.CountImages());
-  ABSL_ASSIGN_OR_RETURN(kept.counted.first_patches, PatchesOfSamples(source, 0, kFirst));
+  if (!data.encoders.empty()) {
+    ABSL_ASSIGN_OR_RETURN(kept.counted.images, source.CountImages());
+  }
+  kept.counted.documents = source.CountDocuments();
+  ABSL_RETURN_IF_ERROR(CountFirst(data, source, kept.counted));
   return kept;
 }
 
@@ -86,18 +82,15 @@ std::optional<Kept> KeptAtHand(const DataPlan& data, int64_t sequence) {
   if (!RowOf(data.kind).indexed) return std::nullopt;
   const absl::StatusOr<std::string> text = ReadWholeFile(CountedPath(data, sequence), kCountedJson.bytes);
   if (!text.ok()) return std::nullopt;
-  const absl::StatusOr<nlohmann::json> json = ParseJson(*text, kCountedJson);
+  absl::StatusOr<nlohmann::ordered_json> json = ParseOrderedJson(*text, kCountedJson);
   if (!json.ok()) return std::nullopt;
-  Kept kept;
-  try {
-    kept = ReadKept(*json);
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  }
-  bool damaged = kept.samples.size() != data.sources.size() || !kept.counted.known();
-  for (const int64_t samples : kept.samples) damaged = damaged || samples < 1 || samples > kMostSamples;
+  std::optional<Kept> kept = ReadKept(*std::move(json));
+  if (!kept) return std::nullopt;
+  bool damaged = kept->samples.size() != data.sources.size() || !kept->counted.known() ||
+                 kept->counted.documents.empty() == data.packed_documents;
+  for (const int64_t samples : kept->samples) damaged = damaged || samples < 1 || samples > kMostSamples;
   DataPlan counted = data;
-  counted.counted = kept.counted;
+  counted.counted = kept->counted;
   if (damaged || !RangeProblem(counted).empty()) return std::nullopt;
   return kept;
 }
@@ -111,9 +104,10 @@ std::vector<int64_t> WeightsOf(const DataPlan& data) {
 }  // namespace
 
 std::string CountedPath(const DataPlan& data, int64_t sequence) {
-  std::string all = absl::StrCat(data.seed, " ", data.shuffle, " ", data.packing, " ", data.window, " ",
-                                 data.long_documents, " ", data.damaged, " ", data.min_patches, " ", data.max_patches,
-                                 " ", data.grid, " ", data.orientation, " ", data.end_token, " ", sequence, "\n");
+  std::string all =
+      absl::StrCat(data.seed, " ", data.shuffle, " ", data.packing, " ", data.window, " ", data.long_documents, " ",
+                   data.damaged, " ", data.min_patches, " ", data.max_patches, " ", data.grid, " ", data.orientation,
+                   " ", data.end_token, " ", sequence, data.packed_documents ? " documents" : "", "\n");
   for (const SourcePlan& source : data.sources)
     absl::StrAppend(&all, std::filesystem::path(IndexPath(data, source)).filename().string(), " ", source.name, "\n");
   for (const EncoderData& encoder : data.encoders) {
@@ -129,9 +123,7 @@ absl::Status KeepCounted(const DataPlan& data, int64_t sequence, const SampleSou
   if (before && before->counted.digest == source.digest()) {
     // Other weights of sources change the order of samples, and no sample.
     kept = *before;
-    if (!data.encoders.empty()) {
-      ABSL_ASSIGN_OR_RETURN(kept.counted.first_patches, PatchesOfSamples(source, 0, kFirst));
-    }
+    ABSL_RETURN_IF_ERROR(CountFirst(data, source, kept.counted));
     if (kept == *before) return absl::OkStatus();
   } else {
     ABSL_ASSIGN_OR_RETURN(kept, CountSamples(data, source));

@@ -1,5 +1,6 @@
-// How many samples the sources of a run have, and what these bring to its encoders, counted once from the index and
-// kept beside it: for plans, which are made without opening the data (docs/training/data.md#counted).
+// How many samples the sources of a run have, what these bring to its encoders, and with packed documents how long
+// their documents are, counted once from the index and kept beside it: for plans, which are made without opening the
+// data (docs/training/data.md#counted).
 #pragma once
 
 #include <absl/status/status.h>
@@ -17,11 +18,12 @@ namespace planwright {
 // content of shards. `sequence`: tokens of a sample.
 std::string CountedPath(const DataPlan& data, int64_t sequence);
 
-// Counts all samples of an epoch of each source, and the patches of the first 4,096 samples of a run, and writes that
-// file unless it says the same already. `source`: of this data; no shard is read. Errors of files.
+// Counts all samples of an epoch of each source, and the patches and documents of the first 4,096 samples of a run, and
+// writes that file unless it says the same already. `source`: of this data; no shard is read. Errors of files.
 absl::Status KeepCounted(const DataPlan& data, int64_t sequence, const SampleSource& source);
 
-// What that file says of images; of data without encoders only the digest. nullopt: there is none, or it is damaged.
+// What that file says of images and documents; of data without either only the digest. nullopt: there is none, or it is
+// damaged.
 std::optional<CountedSamples> CountedAtHand(const DataPlan& data, int64_t sequence);
 
 // Samples of an epoch of each source, by that file. nullopt: as above.

@@ -6,6 +6,7 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -41,6 +42,14 @@ struct ImageSums {
     max_images = std::max(max_images, other.max_images), max_patches = std::max(max_patches, other.max_patches);
     for (const auto& [size, count] : other.of_size) of_size[size] += count;
   }
+};
+
+// Documents of a sample, or of several.
+struct DocumentSums {
+  int64_t documents = 0, squares = 0;
+
+  void AddDocument(int64_t tokens) { ++documents, squares += tokens * tokens; }
+  void Add(const DocumentSums& other) { documents += other.documents, squares += other.squares; }
 };
 
 // CountedImages::sizes: image number i of n, by size, is in group i * groups / n.
@@ -147,6 +156,33 @@ class MixedSource : public SampleSource {
     return counted;
   }
 
+  std::vector<CountedDocuments> CountDocuments() const override {
+    std::vector<CountedDocuments> counted;
+    if (!data_.packed_documents) return counted;
+    for (const OpenSource& source : sources_) {
+      CountedDocuments& one = counted.emplace_back();
+      one.source = source.name, one.samples = source.packs.size();
+      const auto add_pack = [&](int64_t pack, DocumentSums& sums) {
+        std::vector<PackItem> items;
+        source.packs.Items(pack, items);
+        sums.Add(DocumentsOf(source, items));
+      };
+      // The squares of a stretch are whole numbers; of all they may be too many for one.
+      const std::vector<DocumentSums> parts = SumStretches(source, DocumentSums(), add_pack);
+      double squares = 0;
+      for (const DocumentSums& part : parts)
+        one.documents += part.documents, squares += static_cast<double>(part.squares);
+      one.mean_squares = std::llround(squares / static_cast<double>(one.samples));
+    }
+    return counted;
+  }
+
+  int64_t DocumentSquares(int64_t number) const override {
+    if (!data_.packed_documents) return 0;
+    const Place place = Find(number);
+    return DocumentsOf(*place.source, place.items).squares;
+  }
+
   std::vector<SourceCounts> Counts() const override {
     std::vector<SourceCounts> counts;
     for (const OpenSource& source : sources_) {
@@ -164,19 +200,46 @@ class MixedSource : public SampleSource {
     std::vector<PackItem> items;
   };
 
-  // By encoder. Threads take stretches of packs, and sums are of whole numbers: the order does not matter.
-  std::vector<ImageSums> SumsOf(const OpenSource& source) const {
+  // What add_pack(pack, sums) adds to `none` for the packs of each stretch, in their order, whatever the threads that
+  // take stretches.
+  template <typename Sums, typename AddPack>
+  static std::vector<Sums> SumStretches(const OpenSource& source, const Sums& none, const AddPack& add_pack) {
     constexpr int64_t kStretch = 4096;
     const int64_t packs = source.packs.size(), stretches = (packs + kStretch - 1) / kStretch;
-    std::vector<std::vector<ImageSums>> parts(stretches, std::vector<ImageSums>(data_.encoders.size()));
+    std::vector<Sums> parts(stretches, none);
     ForEachItem(ThreadsOfRank(), stretches, [&](int64_t stretch) {
       for (int64_t pack = stretch * kStretch; pack < std::min(packs, (stretch + 1) * kStretch); ++pack)
-        AddPack(source, pack, parts[stretch]);
+        add_pack(pack, parts[stretch]);
     });
+    return parts;
+  }
+
+  // By encoder.
+  std::vector<ImageSums> SumsOf(const OpenSource& source) const {
     std::vector<ImageSums> sums(data_.encoders.size());
+    const auto add_pack = [&](int64_t pack, std::vector<ImageSums>& of) { AddPack(source, pack, of); };
+    const std::vector<std::vector<ImageSums>> parts = SumStretches(source, sums, add_pack);
     for (const std::vector<ImageSums>& part : parts) {
       for (size_t e = 0; e < sums.size(); ++e) sums[e].Add(part[e]);
     }
+    return sums;
+  }
+
+  // The documents of a sample of these items: as Get ends them.
+  DocumentSums DocumentsOf(const OpenSource& source, const std::vector<PackItem>& items) const {
+    DocumentSums sums;
+    int64_t padding = length_;
+    ExpandedDocument expanded;
+    for (const PackItem& item : items) {
+      int64_t tokens = item.piece.end - item.piece.first;
+      if (item.piece.end == 0) {
+        ExpandDocument(data_, *source.documents, item.document, expanded);
+        tokens = expanded.tokens;
+      }
+      sums.AddDocument(tokens);
+      padding -= tokens;
+    }
+    if (padding > 0) sums.AddDocument(padding);
     return sums;
   }
 

@@ -50,6 +50,11 @@ class SampleSource {
   // What an epoch of each source of a mixture brings to each encoder, without reading a file; nothing for other kinds
   // of data.
   virtual absl::StatusOr<std::vector<CountedImages>> CountImages() const { return std::vector<CountedImages>(); }
+  // How long the documents of an epoch of each source of a mixture are, and the sum of the squares of the tokens of
+  // each document of a sample, padding too; neither reads a file. Nothing for other kinds of data, and where documents
+  // see each other.
+  virtual std::vector<CountedDocuments> CountDocuments() const { return {}; }
+  virtual int64_t DocumentSquares(int64_t /*number*/) const { return 0; }
 };
 
 // SampleSource::Patches of the samples [first, first + count). An error names its sample.

@@ -29,7 +29,7 @@ void Add(const StatedPiece& stated, const RankPiece& piece, double tokens, doubl
   for (const RankPiece::Compute& compute : piece.computes()) {
     std::vector<RankPiece::Shape> shapes = compute.inputs;
     shapes.insert(shapes.end(), compute.outputs.begin(), compute.outputs.end());
-    const double flops = times * OpFlops(compute.instruction, shapes, tokens);
+    const double flops = times * OpFlops(compute.instruction, shapes, tokens, /*document_share=*/1);
     sums.all += flops;
     if (InfoOf(compute.instruction.kind).mixing) sums.mixing += flops;
     if (IsOfAdapter(stated, compute)) sums.adapter += flops;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/plan/op_costs.h"
+#include "planner/plan/sample_documents.h"
 #include "planner/plan/sample_images.h"
 
 namespace planwright {
@@ -17,7 +18,9 @@ double ImageRowsOf(const Plan& plan, const EncoderData& encoder) {
 
 }  // namespace
 
-InstructionCosts::InstructionCosts(const LinkedBlocks& blocks) : plan_(blocks.plan()) {
+InstructionCosts::InstructionCosts(const LinkedBlocks& blocks)
+    : plan_(blocks.plan()),
+      document_share_(DocumentsOfSample(blocks.plan().data, blocks.plan().budget.sequence_length).share) {
   const Plan& plan = plan_;
   for (const Symbol& symbol : plan.symbols) symbols_[symbol.name] = &symbol;
   for (const EncoderData& encoder : plan.data.encoders) image_rows_[encoder.module] = ImageRowsOf(plan, encoder);
@@ -93,7 +96,7 @@ void InstructionCosts::Add(const LinkedBlock& list) {
     }
     if (instruction.op_class != OpClass::kCompute) continue;
     // FLOPs are counted at mean sizes, as they add up over a step.
-    cost.flops = OpFlops(*instruction.source, ShapesOf(list, instruction, &Symbol::mean), image_rows);
+    cost.flops = OpFlops(*instruction.source, ShapesOf(list, instruction, &Symbol::mean), image_rows, document_share_);
     cost.workspace = WorkspaceOf(list, instruction);
   }
 }

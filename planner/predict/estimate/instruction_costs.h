@@ -36,7 +36,7 @@ class InstructionCosts {
   std::span<const BytesBySizeCase> outputs(const LinkedInstruction& instruction) const {
     return {bytes_.data() + costs_[instruction.number].first_output, instruction.outputs.size()};
   }
-  // Floating-point operations, at mean sizes; 0 for instructions that do not compute.
+  // Floating-point operations that are executed, at mean sizes; 0 for instructions that do not compute.
   double flops(const LinkedInstruction& instruction) const { return costs_[instruction.number].flops; }
   // Bytes of temporary tensors on the device while it runs (docs/memory.md#workspace); 0 for instructions that do not
   // compute.
@@ -60,6 +60,7 @@ class InstructionCosts {
   BytesBySizeCase WorkspaceOf(const LinkedBlock& list, const LinkedInstruction& instruction) const;
 
   const Plan& plan_;
+  const double document_share_;  // see OpFlops (plan/op_costs.h)
   std::unordered_map<std::string, const Symbol*> symbols_;
   std::vector<Cost> costs_;  // by LinkedInstruction::number
   std::vector<BytesBySizeCase> bytes_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "planner/plan/lane_fullness.h"
+#include "planner/plan/op_costs.h"
+#include "planner/plan/sample_documents.h"
 
 namespace planwright {
 namespace {
@@ -18,11 +20,16 @@ InstructionTimes::InstructionTimes(const LinkedProgram& program, const Instructi
   // Of each module. Where experts of several lanes meet, all wait in each microbatch for the lane with most images;
   // else they meet at the end of the step.
   std::vector<double> fullest_lane;
+  const SampleDocuments documents = DocumentsOfSample(plan_.data, plan_.budget.sequence_length);
   const bool meet = std::any_of(plan_.modules.begin(), plan_.modules.end(),
                                 [](const Module& module) { return module.experts() > 0 && module.grid.ep > 1; });
   for (const Module& module : plan_.modules) {
-    const Fullness fullness = CountedFullness(plan_, module.grid.dp);
-    fullest_lane.push_back(meet || module.grid.pp > 1 ? fullness.microbatch : fullness.step);
+    const auto met = [&](const Fullness& fullness) {
+      return meet || module.grid.pp > 1 ? fullness.microbatch : fullness.step;
+    };
+    fullest_lane.push_back(met(CountedFullness(plan_, module.grid.dp)));
+    // No lane has more scores than samples of one document.
+    most_documents_.push_back(std::min(met(DocumentFullness(plan_, module.grid.dp)), 1 / documents.share));
   }
   for (const Symbol& symbol : plan_.symbols) {
     auto mean = static_cast<double>(symbol.mean > 0 ? symbol.mean : symbol.maximum);
@@ -139,7 +146,14 @@ const ValueType* InstructionTimes::TypeOf(const LinkedEntry& entry, int operand)
   return operand < 0 ? nullptr : program_.calls()[entry.call].block->types[static_cast<size_t>(operand)];
 }
 
+double InstructionTimes::MostDocuments(const LinkedEntry& entry) const {
+  if (!FlopsFollowDocuments(entry.instruction->source->kind)) return 1;
+  const int module = program_.calls()[entry.call].block->module;
+  return module < 0 ? 1 : most_documents_[static_cast<size_t>(module)];
+}
+
 bool InstructionTimes::HasSpread(const LinkedEntry& entry) const {
+  if (MostDocuments(entry) > 1) return true;
   const auto spreads = [&](const ValueType* type) {
     return type && std::any_of(type->dims.begin(), type->dims.end(), [&](const Dim& dim) {
              const auto* name = std::get_if<std::string>(&dim);
@@ -188,6 +202,7 @@ ComputeUse InstructionTimes::ComputeUseOf(const LinkedEntry& entry, Rows rows) c
   if (instruction.number < program_.blocks().instructions()) use.flops = samples * costs_.flops(instruction);
   // FLOPs of experts grow with their rows, as their values do.
   if (rows == Rows::kMost && mean > 0) use.flops *= use.bytes / mean;
+  if (rows == Rows::kMost) use.flops *= MostDocuments(entry);
   use.bytes += SlotBytes(entry);
   return use;
 }

@@ -15,7 +15,8 @@
 namespace planwright {
 
 struct InstructionTime {
-  double seconds = 0;   // of a stream, on the rank of its role to which most rows of experts or of images come
+  // Of a stream, on the rank of its role to which most rows of experts or of images come, or most scores of documents.
+  double seconds = 0;
   double spread = 0;    // how much of it a rank with the mean number of rows is done earlier
   double flops = 0;     // at the mean
   double launch = 0;    // of the host
@@ -43,7 +44,7 @@ class InstructionTimes {
   uint32_t KindOf(const LinkedEntry& entry);
 
  private:
-  // How many rows of experts and of images there are.
+  // How many rows of experts and of images there are, and how many scores within documents.
   enum class Rows { kMean, kMost };
 
   InstructionTime Find(const LinkedEntry& entry) const;
@@ -53,6 +54,8 @@ class InstructionTimes {
   double Elements(const ValueType& type, Rows rows) const;
   double Bytes(const ValueType* type, Rows rows) const;  // 0 for none, and for one in host memory
   const ValueType* TypeOf(const LinkedEntry& entry, int operand) const;
+  // How many times the mean number of scores within documents the lane has that others wait for.
+  double MostDocuments(const LinkedEntry& entry) const;
   bool HasSpread(const LinkedEntry& entry) const;
   ComputeUse ComputeUseOf(const LinkedEntry& entry, Rows rows) const;
   ComputeUse StateUseOf(const LinkedInstruction& instruction) const;
@@ -74,6 +77,7 @@ class InstructionTimes {
   double MostOf(const Size& size) const;
 
   std::map<std::string, Size, std::less<>> sizes_;
+  std::vector<double> most_documents_;       // by module
   std::vector<const LayerRows*> by_frame_;   // empty: no layer has rows of its own
   double fullest_ = 1, fullest_expert_ = 1;  // of the layer that is looked at
   std::vector<InstructionTime> kinds_;

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/base/text/utf8.h"
+#include "planner/plan/sample_documents.h"
 #include "planner/plan/sample_images.h"
 #include "planner/views/show/show.h"
 
@@ -25,6 +26,19 @@ std::string ImagesText(const Plan& plan) {
   return text;
 }
 
+std::string DocumentsText(const Plan& plan) {
+  if (!plan.data.packed_documents) return "";
+  const SampleDocuments documents = DocumentsOfSample(plan.data, plan.budget.sequence_length);
+  if (documents.known) {
+    return absl::StrFormat("A sample has %.4g documents on average%s: attention computes %.3g %% of its scores.",
+                           documents.mean, RowOf(plan.data.kind).indexed ? ", as the index counts" : "",
+                           100 * documents.share);
+  }
+  return RowOf(plan.data.kind).indexed
+             ? "Samples count as one document: `plan data index RECIPE` counts the documents of the data."
+             : "Samples count as one document: nobody counts those of a stored batch.";
+}
+
 std::string PicturesText(const Plan& plan) {
   if (!RowOf(plan.data.kind).indexed || plan.data.encoders.empty()) return "";
   return "Reading and resizing pictures is not in these times: `plan launch RECIPE --try` measures steps with it.";
@@ -42,6 +56,11 @@ nlohmann::ordered_json ImagesJson(const Plan& plan) {
                     {"max_rows_of_sample", images.max_rows}});
   }
   return json;
+}
+
+nlohmann::ordered_json DocumentsJson(const Plan& plan) {
+  const SampleDocuments documents = DocumentsOfSample(plan.data, plan.budget.sequence_length);
+  return {{"known", documents.known}, {"documents_of_sample", documents.mean}, {"share_of_scores", documents.share}};
 }
 
 }  // namespace planwright

@@ -119,6 +119,8 @@ std::string ShowTime(const Plan& plan, const StepTime& time, const ExpertRows* r
                     width);
   if (const std::string images = ImagesText(plan); !images.empty())
     absl::StrAppend(&text, "\n", Wrapped(images, width));
+  if (const std::string documents = DocumentsText(plan); !documents.empty())
+    absl::StrAppend(&text, "\n", Wrapped(documents, width));
   if (const std::string pictures = PicturesText(plan); time.seconds && !pictures.empty())
     absl::StrAppend(&text, "\n", Wrapped(pictures, width));
   if (const std::string saves = SaveText(plan, time); !saves.empty())
@@ -137,6 +139,7 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan, const StepTime& time, cons
   json["seconds"] = time.seconds ? Json(time.length) : Json();
   json["waiting"] = time.bubble;
   if (!plan.data.encoders.empty()) json["images"] = ImagesJson(plan);
+  if (plan.data.packed_documents) json["documents"] = DocumentsJson(plan);
   if (time.seconds) {
     const StepSpeed speed = SpeedOf(plan, time);
     json["tokens_per_second_per_rank"] = speed.tokens_per_second;

@@ -301,6 +301,56 @@ TEST(MixedSource, CountsTheImagesOfAnEpoch) {
   EXPECT_GT(many, 10);
 }
 
+// Documents as samples say where they end.
+TEST(MixedSource, CountsTheDocumentsOfAnEpoch) {
+  int64_t packed = 0, several = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomCase random(seed);
+    const PlainSamples plain(random.plan, random.sources);
+    if (plain.refused()) continue;
+    const Mixed mixed = Open(random.plan, random.sources);
+    ASSERT_TRUE(mixed.source.ok());
+    const SampleSource& source = **mixed.source;
+    const std::vector<CountedDocuments> counted = source.CountDocuments();
+    if (!random.plan.data.packed_documents) {
+      EXPECT_TRUE(counted.empty());
+      EXPECT_EQ(source.DocumentSquares(0), 0);
+      continue;
+    }
+    const size_t sources = random.plan.data.sources.size();
+    ASSERT_EQ(counted.size(), sources);
+    std::vector<int64_t> left, documents(sources), squares(sources);
+    for (size_t i = 0; i < sources; ++i) left.push_back(plain.samples(i));
+    for (int64_t n = 0; std::any_of(left.begin(), left.end(), [](int64_t samples) { return samples > 0; }); ++n) {
+      int64_t begin = 0, of_sample = 0, ends = 0;
+      for (const int64_t end : plain.At(n).document_ends) {
+        of_sample += (end - begin) * (end - begin);
+        begin = end, ++ends;
+      }
+      EXPECT_EQ(source.DocumentSquares(n), of_sample) << n;
+      const SampleOrigin origin = source.Origin(n);
+      if (origin.epoch > 0) continue;
+      const auto named = [&](const SourcePlan& one) { return one.name == origin.source; };
+      const auto& all = random.plan.data.sources;
+      const size_t i = std::find_if(all.begin(), all.end(), named) - all.begin();
+      --left[i], documents[i] += ends, squares[i] += of_sample;
+      several += ends > 2;
+    }
+    for (size_t i = 0; i < sources; ++i) {
+      EXPECT_EQ(counted[i].source, random.plan.data.sources[i].name);
+      EXPECT_EQ(counted[i].samples, plain.samples(i));
+      EXPECT_EQ(counted[i].documents, documents[i]);
+      EXPECT_NEAR(static_cast<double>(counted[i].mean_squares),
+                  static_cast<double>(squares[i]) / static_cast<double>(plain.samples(i)), 0.5);
+    }
+    ++packed;
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(packed, 80);
+  EXPECT_GT(several, 100);
+}
+
 // --- epochs
 
 TEST(MixedSource, AnEpochHasEveryDocumentOnce) {

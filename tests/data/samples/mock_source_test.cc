@@ -7,6 +7,7 @@
 #include <set>
 
 #include "planner/data/samples/sample_source.h"
+#include "planner/plan/sample_documents.h"
 #include "tests/data/samples/plans.h"
 
 namespace planwright {
@@ -182,6 +183,35 @@ TEST(MockSource, PackedDocumentsAreImagesWithTheirOwnTexts) {
     EXPECT_EQ(many.document_ends.back(), 64);
     EXPECT_TRUE(std::all_of(many.tokens.begin() + at, many.tokens.end(), [](int64_t id) { return id == 254; }));
   }
+}
+
+// What times take of them before any is drawn.
+TEST(MockSource, PackedDocumentsAreAsLongAsThePlanSays) {
+  constexpr int kSamples = 4000;
+  Plan plan = MockPlan();
+  plan.data.packed_documents = true;
+  const auto expect_near = [&](double most) {
+    const auto source = OpenSampleSource(plan);
+    ASSERT_TRUE(source.ok()) << source.status();
+    double documents = 0, squares = 0;
+    for (int number = 0; number < kSamples; ++number) {
+      const absl::StatusOr<Sample> sample = (*source)->Get(number, SampleParts::kText);
+      ASSERT_TRUE(sample.ok()) << sample.status();
+      int64_t begin = 0;
+      for (const int64_t end : sample->document_ends) {
+        squares += static_cast<double>((end - begin) * (end - begin));
+        begin = end, ++documents;
+      }
+    }
+    const SampleDocuments expected = DocumentsOfSample(plan.data, 64);
+    EXPECT_TRUE(expected.known);
+    EXPECT_NEAR(expected.mean / (documents / kSamples), 1, most);
+    EXPECT_NEAR(expected.share / (squares / kSamples / (64 * 64)), 1, most);
+  };
+  expect_near(0.03);  // a mean of 4,000 draws
+  plan.data.encoders.clear();
+  plan.data.max_images = 0, plan.data.text_tokens = 24;
+  expect_near(1e-12);
 }
 
 TEST(MockSource, PackedTextsAreDocuments) {

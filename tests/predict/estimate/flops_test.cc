@@ -62,6 +62,24 @@ TEST(Flops, OfProgramsEqualThoseOfTheModelInEveryLayout) {
   }
 }
 
+// What ranks execute ends where a document ends; FLOPs of the model are of whole samples.
+TEST(Flops, OfProgramsFollowDocumentsAndThoseOfTheModelDoNot) {
+  Plan plan = testing::CompiledFile(InSource("recipes/nemotron_moe_lm_tiny.yaml"), {"data.packed_documents=true"});
+  plan.data.kind = DataKind::kSources;
+  const double whole = ProgramFlops(plan), model = ModelFlops(plan);
+  plan.data.sources = {{.name = "texts", .weight = 1}};
+  plan.data.counted.digest = std::string(64, 'a');
+  plan.data.counted.documents = {{"texts", 10, 30, 48 * 48 / 4}};
+  double scores = 0;  // of a token, forward
+  for (const LayerSummary& layer : plan.modules[0].layers)
+    scores += layer.kind == '*' ? static_cast<double>(layer.mixing_flops) : 0;
+  ASSERT_GT(scores, 0);
+  // The backward of scores costs twice their forward.
+  const double of_step = 3 * scores * 48 * static_cast<double>(plan.budget.global_samples);
+  EXPECT_NEAR(whole - ProgramFlops(plan), 0.75 * of_step, 1e-9 * whole);
+  EXPECT_EQ(ModelFlops(plan), model);
+}
+
 Plan Nemotron20Layers() { return testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml")); }
 
 TEST(Flops, OfProgramsEqualThoseOfTheModelOf20Layers) {

@@ -250,6 +250,62 @@ TEST(StepTime, AHostThatWaitsLeavesTheDeviceIdle) {
   ExpectWhole(time);
 }
 
+// A language model of text, on so many lanes, whose samples have packed documents of sources that nobody has counted.
+Plan PackedText(int lanes, int ep) {
+  Plan plan = CompiledFile(InSource("recipes/nemotron_moe_lm_tiny.yaml"),
+                           {"data.packed_documents=true", Name("modules.language.placement.ranks=", lanes),
+                            Name("modules.language.parallel={ep: ", ep) + "}", Name("cluster.gpus_per_node=", lanes)});
+  plan.data.kind = DataKind::kSources;
+  return plan;
+}
+
+// As if an index had counted this mean, and these squares of the first samples.
+void CountDocuments(int64_t mean_squares, const std::vector<int64_t>& first, Plan& plan) {
+  plan.data.sources = {{.name = "texts", .weight = 1}};
+  plan.data.counted.digest = std::string(64, 'a');
+  plan.data.counted.documents = {{"texts", 10, 30, mean_squares}};
+  plan.data.counted.first_squares = first;
+}
+
+const Rates& AttentionAlone() {
+  static const Rates rates(OnlyKinds({OpKind::kCausalAttention, OpKind::kCausalAttentionGrad}, 1));
+  return rates;
+}
+
+TEST(StepTime, AttentionTakesTheScoresWithinDocuments) {
+  Plan plan = PackedText(1, 1);
+  const double whole = TimeStep(plan, AttentionAlone()).length;
+  CountDocuments(48 * 48 / 4, {}, plan);
+  EXPECT_NEAR(TimeStep(plan, AttentionAlone()).length, whole / 4, 1e-9 * whole);
+  // Nothing else of the step is shorter.
+  Rates scans(OnlyKinds(kScans, 1));
+  EXPECT_EQ(TimeStep(plan, scans).length, TimeStep(PackedText(1, 1), scans).length);
+  plan.data.packed_documents = false;
+  EXPECT_NEAR(TimeStep(plan, AttentionAlone()).length, whole, 1e-9 * whole);
+}
+
+// Two lanes of four microbatches. Where experts of both lanes meet, the fuller lane of each microbatch counts, else
+// that of the step.
+TEST(StepTime, LanesWaitForTheOneWithMostScores) {
+  for (const auto& [ep, fullest] : {std::pair(1, 1000.0 / 900), std::pair(2, 1400.0 / 900)}) {
+    SCOPED_TRACE(ep);
+    Plan plan = PackedText(2, ep);
+    const double whole = TimeStep(plan, AttentionAlone()).length;
+    CountDocuments(225, {100, 300, 300, 100, 500, 100, 100, 300}, plan);
+    const double mean = whole * 225 / (48 * 48);
+    const StepTime time = TimeStep(plan, AttentionAlone());
+    EXPECT_NEAR(time.length, mean * fullest, 1e-9 * whole);
+    for (const RoleTime& role : time.roles) {
+      EXPECT_NEAR(role.busy, mean, 1e-9 * whole);
+      EXPECT_NEAR(role.waiting, time.length - mean, 1e-9 * whole);
+    }
+    ExpectWhole(time);
+    // No lane has more than samples of one document each.
+    CountDocuments(48 * 48, {1, 1000}, plan);
+    EXPECT_NEAR(TimeStep(plan, AttentionAlone()).length, whole, 1e-9 * whole);
+  }
+}
+
 TEST(StepTime, IsInFlopsWhereTheDeviceIsUnknown) {
   const StepTime time = TimeStep(CompiledFile(kTiny));
   EXPECT_FALSE(time.seconds);
