@@ -9,6 +9,7 @@
 //   add_bias            x -> x + bias; the backward is bias_grad, in linear.cc
 //   concat              x, y, ... -> joined along `dim`
 //   split               x -> consecutive parts along `dim`, of the sizes that the outputs say
+//   split_features      x -> its first `first` features, and the others; join_features is the other way round
 //   local_slice         x -> this rank's part of `dim` along the axis (tp or cp), consecutive or zigzag
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -24,6 +25,13 @@ namespace {
 // In the words of LibTorch.
 const char* GeluForm(const ComputeContext& context) {
   return context.instruction.FindInteger("erf") != nullptr ? "none" : "tanh";
+}
+
+// Copies, as RunSplit makes them.
+Tensors FeaturesApart(const at::Tensor& x, int64_t first) {
+  const int64_t others = x.size(-1) - first;
+  return {x.narrow(-1, 0, first).clone(at::MemoryFormat::Contiguous),
+          x.narrow(-1, first, others).clone(at::MemoryFormat::Contiguous)};
 }
 
 }  // namespace
@@ -70,6 +78,18 @@ Tensors RunSplit(const ComputeContext& context) {
   TORCH_CHECK(at == context.inputs[0].size(dim), "the parts of ", context.inputs[0].sizes(), " along dim ", dim,
               " have ", at, " elements");
   return parts;
+}
+
+Tensors RunSplitFeatures(const ComputeContext& context) {
+  return FeaturesApart(context.inputs[0], context.instruction.integer("first"));
+}
+
+Tensors RunSplitFeaturesGrad(const ComputeContext& context) { return {at::cat(context.inputs, -1)}; }
+
+Tensors RunJoinFeatures(const ComputeContext& context) { return {at::cat(context.inputs, -1)}; }
+
+Tensors RunJoinFeaturesGrad(const ComputeContext& context) {
+  return FeaturesApart(context.inputs[0], context.instruction.integer("first"));
 }
 
 Tensors RunLocalSlice(const ComputeContext& context) {

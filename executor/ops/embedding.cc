@@ -1,5 +1,6 @@
-// Vocabulary-parallel embedding (docs/model/language_model.md#token-embedding), and the merge of image rows into the
-// text (docs/model/vision_encoder.md#merge-into-text). Tokens are i64 [B,S], values [S,B,H].
+// Vocabulary-parallel embedding (docs/model/language_model.md#token-embedding), the merge of image rows into the text
+// (docs/model/vision_encoder.md#merge-into-text), and what is added to them behind later layers
+// (docs/model/vision_encoder.md#features-of-inner-layers). Tokens are i64 [B,S], values [S,B,H].
 //
 //   embed_tokens        tokens -> e [S,B,H]; parameter: this rank's rows of the table [V,H]. Ids of other ranks and
 //                       image tokens give zeros, so the sum over tp is the embedding
@@ -7,6 +8,9 @@
 //   merge_images        e, rows [R,H], tokens -> x [S,B,H], positions i64 [R]. The rows replace the image tokens,
 //                       sample by sample; positions = position * B + sample of each row
 //   merge_images_grad   dx, positions -> de, drows
+//   add_images          x, rows [R,H], tokens -> y, positions. The rows are added at the image tokens. x may also be
+//                       the part of a tp coordinate, which lies inside of the cp part
+//   add_images_grad     dy, positions -> drows
 //
 // With cp, e, x, dx and de are this rank's zigzag part of the sequence, while tokens are those of the whole sequence
 // and rows those of the whole lane. positions count in the part, and are -1 for a row of another part; its drows are 0.
@@ -49,14 +53,27 @@ at::Tensor PositionsOfImages(const at::Tensor& images, int64_t rows) {
   return first.remainder(sequence).mul_(images.size(0)).add_(first.div(sequence, "floor"));
 }
 
-// From positions in the whole sequence to positions in this rank's part of it; -1 where it is in another part.
-at::Tensor PositionsInPart(const CallContext& call, const at::Tensor& positions, int64_t sequence, int64_t samples) {
-  const at::Tensor part =
-      ZigzagPart(at::arange(sequence, positions.options()), 0, call.cp_rank, call.cp);  // positions of this part
+// The positions of the sequence that this rank has: over cp a zigzag part, and of it the part of the tp coordinate
+// where `length` says that there are no more.
+at::Tensor PositionsHere(const ComputeContext& context, int64_t sequence, int64_t length,
+                         const at::TensorOptions& options) {
+  const CallContext& call = context.call;
+  at::Tensor here = at::arange(sequence, options);
+  if (context.instruction.over_cp()) here = ZigzagPart(here, 0, call.cp_rank, call.cp);
+  return length < here.size(0) ? here.narrow(0, call.tp_rank * length, length) : here;
+}
+
+// From positions in the whole sequence to positions in `part`, those that this rank has; -1 where it lacks them.
+at::Tensor PositionsInPart(const at::Tensor& part, const at::Tensor& positions, int64_t sequence, int64_t samples) {
   at::Tensor local = at::empty({sequence}, positions.options()).fill_(-1);
   local.index_copy_(0, part, at::arange(part.size(0), positions.options()));
   const at::Tensor position = local.index_select(0, positions.div(samples, "floor"));
   return at::where(position < 0, position, position * samples + positions.remainder(samples));
+}
+
+// The number of the image row at each token, of the shape of `images`; of other tokens a number in range.
+at::Tensor RowOfToken(const at::Tensor& images, int64_t rows) {
+  return images.reshape({-1}).cumsum(0).sub_(1).clamp_min_(0).clamp_max_(rows - 1).view_as(images);
 }
 
 }  // namespace
@@ -101,13 +118,14 @@ Tensors RunMergeImages(const ComputeContext& context) {
   const at::Tensor images = IsImage(context, context.inputs[2]);
   CheckImageRows(images, rows.size(0));
   if (rows.size(0) == 0) return {e, at::empty({0}, context.inputs[2].options())};
-  at::Tensor row = images.reshape({-1}).cumsum(0).sub_(1).clamp_min_(0).clamp_max_(rows.size(0) - 1).view_as(images);
+  at::Tensor row = RowOfToken(images, rows.size(0));
   at::Tensor positions = PositionsOfImages(images, rows.size(0)), here = images;
   if (context.instruction.over_cp()) {
     const CallContext& call = context.call;
     row = ZigzagPart(row, 1, call.cp_rank, call.cp);
     here = ZigzagPart(images, 1, call.cp_rank, call.cp);
-    positions = PositionsInPart(call, positions, images.size(1), images.size(0));
+    const at::Tensor part = PositionsHere(context, images.size(1), e.size(0), positions.options());
+    positions = PositionsInPart(part, positions, images.size(1), images.size(0));
   }
   const at::Tensor gathered = rows.index_select(0, row.t().reshape({-1})).view(e.sizes());
   return {at::where(here.t().unsqueeze(-1), gathered, e), positions};
@@ -126,6 +144,26 @@ Tensors RunMergeImagesGrad(const ComputeContext& context) {
       at::zeros({rows + 1}, positions.options().dtype(at::kBool)).index_fill_(0, index, true).narrow(0, 0, rows);
   return {dx.masked_fill(images.view({dx.size(0), dx.size(1), 1}), 0),
           AsRows(dx).index_select(0, positions.clamp_min(0)).masked_fill_(absent.unsqueeze(-1), 0)};
+}
+
+Tensors RunAddImages(const ComputeContext& context) {
+  const at::Tensor& x = context.inputs[0];
+  const at::Tensor& rows = context.inputs[1];
+  const at::Tensor images = IsImage(context, context.inputs[2]);
+  CheckImageRows(images, rows.size(0));
+  if (rows.size(0) == 0) return {x, at::empty({0}, context.inputs[2].options())};
+  const int64_t samples = images.size(0), sequence = images.size(1);
+  const at::Tensor positions = PositionsOfImages(images, rows.size(0));
+  const at::Tensor part = PositionsHere(context, sequence, x.size(0), positions.options());
+  const at::Tensor row = RowOfToken(images, rows.size(0)).index_select(1, part), here = images.index_select(1, part);
+  const at::Tensor gathered = rows.index_select(0, row.t().reshape({-1})).view(x.sizes());
+  return {at::where(here.t().unsqueeze(-1), x + gathered, x), PositionsInPart(part, positions, sequence, samples)};
+}
+
+Tensors RunAddImagesGrad(const ComputeContext& context) {
+  const at::Tensor& positions = context.inputs[1];
+  const at::Tensor absent = positions < 0;
+  return {AsRows(context.inputs[0]).index_select(0, positions.clamp_min(0)).masked_fill_(absent.unsqueeze(-1), 0)};
 }
 
 }  // namespace planwright::executor::ops

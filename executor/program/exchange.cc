@@ -20,19 +20,22 @@ std::vector<int64_t> FirstRows(const at::Tensor& counts, int64_t samples) {
   return rows;
 }
 
-// The packed rows that an encoder's rank has of its lane: patches and class tokens
-// (docs/model/vision_encoder.md#class-tokens).
-int64_t PackedRows(const CallContext& coordinates, const at::Tensor& image_grid) {
-  const auto grid = image_grid.accessor<int64_t, 2>();
+// The rows of a value that comes from another stage. `image_rows`: it has one for each image token. Those of a language
+// model are counted by sample. An encoder's rank has a part of its lane: of patches and class tokens
+// (docs/model/vision_encoder.md#class-tokens), or of the image tokens that patches make.
+int64_t ReceivedRows(const CallContext& coordinates, bool image_rows, const at::Tensor& sizes) {
+  if (coordinates.module->carries_loss) return sizes.sum().item<int64_t>();
+  const auto grid = sizes.accessor<int64_t, 2>();
   std::vector<std::array<int64_t, 2>> grids;
   for (int64_t i = 0; i < grid.size(0); ++i) grids.push_back({grid[i][0], grid[i][1]});
-  int64_t packed = 0;
-  const auto parts = DealBands(grids, coordinates.module->size("pixel_shuffle"), coordinates.cp);
+  const int64_t side = coordinates.module->size("pixel_shuffle");
+  int64_t patches = 0, class_tokens = 0;
+  const auto parts = DealBands(grids, side, coordinates.cp);
   for (const ImageRows& rows : parts.at(coordinates.cp_rank)) {
-    packed += rows.count * grids[rows.image][1];
-    if (rows.has_class_tokens()) packed += coordinates.module->size("class_tokens");
+    patches += rows.count * grids[rows.image][1];
+    if (rows.has_class_tokens()) class_tokens += coordinates.module->size("class_tokens");
   }
-  return packed;
+  return image_rows ? patches / (side * side) : patches + class_tokens;
 }
 
 // The planned type of the value that `part` receives; `index` gets its index among the outputs.
@@ -106,7 +109,11 @@ Exchange::BoundPart Exchange::BindBetweenStages(const ExchangePart& part, const 
 
 void Exchange::BindReceived(const ExchangePart& part, const Instruction& instruction, BoundPart& bound) {
   const ValueType& type = ReceivedType(part, instruction, bound.output);
-  if (const int64_t* rows = std::get_if<int64_t>(&type.dims[0])) bound.planned_rows = *rows;
+  if (const int64_t* rows = std::get_if<int64_t>(&type.dims[0])) {
+    bound.planned_rows = *rows;
+  } else {
+    bound.image_rows = std::get<std::string>(type.dims[0]).ends_with("image_rows");
+  }
   for (size_t i = 1; i < type.dims.size(); ++i) bound.row_shape.push_back(std::get<int64_t>(type.dims[i]));
   bound.dtype = ScalarTypeOf(type.dtype);
 }
@@ -115,7 +122,7 @@ std::vector<int64_t> Exchange::FirstRowsOf(const BoundPart& part, const at::Tens
                                            const at::Tensor& sizes) const {
   if (part.part->shift == 0) return FirstRows(sizes, part.samples);
   if (part.part->send) return {0, sent.size(0)};
-  return {0, part.planned_rows >= 0 ? part.planned_rows : PackedRows(part.coordinates, sizes)};
+  return {0, part.planned_rows >= 0 ? part.planned_rows : ReceivedRows(part.coordinates, part.image_rows, sizes)};
 }
 
 // Finds the sending end of each transfer from this rank to itself (docs/layouts/bridges.md#colocated). The bridge lists

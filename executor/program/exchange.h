@@ -35,6 +35,7 @@ class Exchange {
     int64_t samples = 0;  // of the lane; over a bridge only
     // The planned rows of a value that is received between stages; -1 where the sizes of images say them.
     int64_t planned_rows = -1;
+    bool image_rows = false;  // received between stages, with a row for each image token
     CallContext coordinates;  // between stages: those of this rank in the module
     std::vector<BoundTransfer> transfers;
     std::vector<int64_t> row_shape;  // of a received value: its dims after the rows

@@ -190,6 +190,42 @@ class DialectReader {
     if (!layers_->path.empty()) part_.SetLayers(layers_->path);
   }
 
+  // The place of a block's number in the list is the number of the layer behind it.
+  void ReadLine(const DialectInsert& insert) {
+    if (insert.paths.empty()) return InsertInLanguage(insert.letter);
+    std::string path;
+    const Json* value = keys_.Find(insert.paths, &path);
+    Json list = Json::array();
+    if (value != nullptr) {
+      list = *value;
+    } else if (!insert.otherwise.empty() && !keys_.Has(insert.paths.front())) {
+      list = Json::parse(insert.otherwise);
+    }
+    const std::optional<std::set<int64_t>> blocks = keys_.List(list, path);
+    if (!blocks || !layers_ || part_.letters.empty()) return;
+    if (blocks->size() != list.size() || !std::is_sorted(list.begin(), list.end()))
+      return keys_.WrongValue(insert.paths.front(), list, "cannot be expressed, only numbers that ascend");
+    if (!part_.InsertBehind(*blocks, insert.letter, path))
+      keys_.WrongValue(insert.paths.front(), list,
+                       absl::StrCat("cannot be expressed: there are ", part_.LayersBesideTaps(), " blocks"));
+  }
+
+  void InsertInLanguage(char letter) {
+    if (!model_.language || model_.language->letters.empty()) return;
+    std::set<int64_t> first;
+    for (const char each : part_.letters) {
+      if (each == letter) first.insert(static_cast<int64_t>(first.size()));
+    }
+    if (first.empty()) return;
+    const Said* said = part_.Find("pattern");
+    const std::string from = said != nullptr ? said->from : "";
+    if (model_.language->statement->FindLayer(letter) == nullptr) {
+      findings().Problem(from, "", "has features of inner layers, which the language model cannot take");
+    } else if (!model_.language->InsertBehind(first, letter, from)) {
+      findings().Problem(from, "", absl::StrCat("has ", first.size(), ", more than the language model has blocks"));
+    }
+  }
+
   void ReadLine(const DialectCheck& check) {
     std::string path;
     const Json* value = keys_.Find(check.paths, &path);

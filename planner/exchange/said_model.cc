@@ -53,6 +53,33 @@ void SaidPart::SetLayers(std::string from) {
   Set("pattern", Said{letters, std::move(from)});
 }
 
+bool SaidPart::InsertBehind(const std::set<int64_t>& blocks, char letter, const std::string& from) {
+  if (blocks.empty()) return true;
+  std::vector<LayerSummary> summaries;
+  for (const char each : letters) summaries.push_back({.kind = each});
+  const std::vector<LayerPlace> places = PlacesOf(*statement, summaries);
+  if (places.empty() || *blocks.rbegin() > places.back().block) return false;
+  std::string made;
+  for (size_t i = 0; i < places.size(); ++i) {
+    made += letters[i];
+    const bool last = i + 1 == places.size() || places[i + 1].block != places[i].block;
+    if (last && blocks.contains(places[i].block)) made += letter;
+  }
+  letters = std::move(made);
+  layers = static_cast<int64_t>(letters.size());
+  for (auto& [key, said] : numbers) {
+    if (key != "layers" && key != "pattern") continue;
+    key = "pattern";
+    said = Said{letters, from};
+  }
+  return true;
+}
+
+int64_t SaidPart::LayersBesideTaps() const {
+  const char letter = statement->TapLetter();
+  return layers - (letter == 0 ? 0 : std::count(letters.begin(), letters.end(), letter));
+}
+
 const Said* SaidPart::FindName(std::string_view name) const {
   const auto local = locals.find(name);
   return local != locals.end() ? &local->second : Find(name);

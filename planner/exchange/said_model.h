@@ -47,6 +47,10 @@ struct SaidPart {
   void Set(const std::string& key, Said said);   // in its place, or behind all others
   // The key of its layers: `layers` if they are a repetition that the statement has, else `pattern`.
   void SetLayers(std::string from);
+  // One more layer behind each of these blocks. False, and nothing is changed: there are not so many blocks.
+  bool InsertBehind(const std::set<int64_t>& blocks, char letter, const std::string& from);
+  // How many layers there are but for those that take or give carries, which others insert.
+  int64_t LayersBesideTaps() const;
   // What a name is in formulas; NaN: nothing.
   double NumberOf(std::string_view name) const;
   // The local number or the key of this name; null: there is none.

@@ -164,9 +164,9 @@ class DialectWriter {
   }
 
   std::optional<Json> ValueOf(const DialectLayers& layers) {
-    if (layers.form == DialectLayers::Form::kNumber) return Json(part_.layers);
+    if (layers.form == DialectLayers::Form::kNumber) return Json(part_.LayersBesideTaps());
     if (layers.form == DialectLayers::Form::kBlocks)
-      return Json(part_.layers / std::max<int64_t>(1, static_cast<int64_t>(layers.places.size())));
+      return Json(part_.LayersBesideTaps() / std::max<int64_t>(1, static_cast<int64_t>(layers.places.size())));
     if (layers.form == DialectLayers::Form::kLetters && HasWords()) return std::nullopt;
     if (layers.form == DialectLayers::Form::kLetters) return Json(part_.letters);
     Json words = Json::array();
@@ -178,18 +178,33 @@ class DialectWriter {
     return words;
   }
 
-  // The numbers of the blocks with such a layer.
+  // The numbers of the blocks with such a layer. Taps are inserted, and count in no other way.
   Json BlocksWith(char letter) const {
+    const char taps = part_.statement->TapLetter();
+    if (taps != 0 && letter == taps) return BlocksWithTaps(taps);
+    std::string letters = part_.letters;
+    std::erase(letters, taps);
     size_t of_block = 1;
     for (const DialectLine& line : dialect_.lines) {
       const auto* layers = std::get_if<DialectLayers>(&line);
       if (layers != nullptr && !layers->places.empty()) of_block = layers->places.size();
     }
     std::set<size_t> blocks;
-    for (size_t i = 0; i < part_.letters.size(); ++i) {
-      if (part_.letters[i] == letter) blocks.insert(i / of_block);
+    for (size_t i = 0; i < letters.size(); ++i) {
+      if (letters[i] == letter) blocks.insert(i / of_block);
     }
     return Json(blocks);
+  }
+
+  Json BlocksWithTaps(char taps) const {
+    std::vector<LayerSummary> layers;
+    for (const char each : part_.letters) layers.push_back({.kind = each});
+    const std::vector<LayerPlace> places = PlacesOf(*part_.statement, layers);
+    Json blocks = Json::array();
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (layers[i].kind == taps) blocks.push_back(places[i].block);
+    }
+    return blocks;
   }
 
   // Whether another line has a list of words: one of the two is enough.

@@ -58,8 +58,8 @@ struct ExchangePart {
   bool send = false;      // false: it is received
   std::string value;      // the value that is sent, or the name of the output that is received
   // Name of an int64 host value that says how many rows pass. Over a bridge: the rows of each sample of this rank's
-  // lane. Between stages: the image sizes [n,2] of the lane, where an encoder receives; else empty, as the planned type
-  // says all.
+  // lane. Between stages, where rows are received whose number is known at run time: the image sizes [n,2] of an
+  // encoder's lane, or the rows of each sample of a language model's. Else empty, as the planned type says all.
   std::string sizes;
   std::string group;  // between stages only: "language.pp"
   int shift = 0;      // between stages only: +1 the next stage, -1 the one before

@@ -157,8 +157,8 @@ TEST_F(Qwen3Vl, ARunLeavesAsAFolder) {
 }
 
 // As Qwen3-VL-2B-Instruct and Qwen3-VL-30B-A3B-Instruct have them, with releases of transformers that call the vision
-// model what the whole is. Nothing else of them is refused.
-TEST_F(Qwen3Vl, DeepStackOfReleasesIsRefusedByName) {
+// model what the whole is. Nothing of them is refused.
+TEST_F(Qwen3Vl, DeepStackOfReleasesIsLettersOfBothPatterns) {
   constexpr const char* kReleases[] = {
       R"({"architectures": ["Qwen3VLForConditionalGeneration"], "image_token_id": 151655, "model_type": "qwen3_vl",
           "text_config": {"attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 151643,
@@ -193,15 +193,17 @@ TEST_F(Qwen3Vl, DeepStackOfReleasesIsRefusedByName) {
   for (const char* release : kReleases) {
     Findings findings;
     const ordered_json config = ordered_json::parse(release);
-    ReadModel(config, {}, findings);
-    EXPECT_THAT(
-        findings.problems,
-        ElementsAre(AllOf(
-            Field(&Finding::where, "vision_config.deepstack_visual_indexes"),
-            Field(&Finding::value, config["vision_config"]["deepstack_visual_indexes"].dump()),
-            Field(&Finding::message,
-                  "cannot be expressed, only an empty list: features of inner layers of the encoder (DeepStack) do not "
-                  "enter the language model yet; use another program for this model, or a model without them"))));
+    const SaidModel model = ReadModel(config, {}, findings);
+    EXPECT_THAT(findings.problems, IsEmpty());
+    ASSERT_TRUE(model.encoder && model.language);
+    // Behind the blocks of these numbers, and behind as many first ones.
+    int64_t block = -1;
+    std::vector<int64_t> behind;
+    for (const char letter : model.encoder->letters) letter == 'V' ? void(++block) : behind.push_back(block);
+    EXPECT_EQ(behind, config["vision_config"]["deepstack_visual_indexes"].get<std::vector<int64_t>>());
+    EXPECT_EQ(block + 1, config["vision_config"]["depth"].get<int64_t>());
+    const bool moe = config["model_type"] == "qwen3_vl_moe";
+    EXPECT_EQ(model.language->letters.substr(0, 12), moe ? "*ED*ED*ED*E*" : "*-D*-D*-D*-*");
     EXPECT_THAT(findings.notes,
                 Contains(HasSubstr("video_token_id = 151656 is not taken over: videos are not trained")));
   }
@@ -210,7 +212,13 @@ TEST_F(Qwen3Vl, DeepStackOfReleasesIsRefusedByName) {
   silent.config["vision_config"].erase("deepstack_visual_indexes");
   EXPECT_THAT(Imported(silent).findings.problems,
               ElementsAre(AllOf(Field(&Finding::where, "vision_config.deepstack_visual_indexes"),
-                                Field(&Finding::message, HasSubstr("is missing, and is then [8,16,24]")))));
+                                Field(&Finding::value, "[8,16,24]"),
+                                Field(&Finding::message, HasSubstr("cannot be expressed: there are ")))));
+  // The number of a merger is the place of its block in the list.
+  Toy descending = ReadToy("qwen3_vl");
+  descending.config["vision_config"]["deepstack_visual_indexes"] = {1, 0};
+  EXPECT_THAT(Imported(descending).findings.problems,
+              ElementsAre(Field(&Finding::message, "cannot be expressed, only numbers that ascend")));
 }
 
 // A recipe that was written by hand begins with none of them either.

@@ -146,10 +146,10 @@ class FromPhotos(unittest.TestCase):
             self.assertRegex(recipe, r"grid: smart_resize\b")
             ran = self.shell("plan launch mine.yaml --local --yes --steps 2 --run-dir run", at)
             self.assertEqual(ran.returncode, 0, ran.stdout)
-            config["vision_config"]["deepstack_visual_indexes"] = [0, 1]
+            config["vision_config"]["deepstack_visual_indexes"] = [1, 0]
             (at / "qwen/config.json").write_text(json.dumps(config))
-            self.refused(f"{init} --replace", 1, "vision_config.deepstack_visual_indexes = [0,1] cannot be expressed",
-                         "(DeepStack)", at=at)
+            self.refused(f"{init} --replace", 1, "vision_config.deepstack_visual_indexes = [1,0] cannot be expressed",
+                         "only numbers that ascend", at=at)
 
     def test_what_overrides_say_of_the_layout_stays(self):
         init = f"{INIT} precision.params=fp32 data.max_patches=4"

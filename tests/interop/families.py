@@ -224,7 +224,7 @@ def positions_of(batch):
 
 
 class Qwen3VL(nn.Module):
-    """`qwen3_vl`: encoder, merger and decoder in one, without features of inner layers (DeepStack)."""
+    """`qwen3_vl`: encoder, mergers and decoder in one. Letters D are features of inner layers (DeepStack)."""
 
     published = "whole"
     config, model = Qwen3VLConfig, Qwen3VLForConditionalGeneration
@@ -239,13 +239,17 @@ class Qwen3VL(nn.Module):
         planes, height, width = attention["head_dim"] // 2, rope["height"], rope["width"]
         self.frames, self.merge = eye.get("frames", 2), eye.get("pixel_shuffle", 2)
         self.image_token = recipe["data"]["image_token"]
-        pattern = text.get("pattern", "*-" * text.get("layers", 0)).replace("|", "")
+        self.pattern = text.get("pattern", "*-" * text.get("layers", 0)).replace("|", "")
+        pattern = self.pattern.replace("D", "")
+        blocks = eye.get("pattern", "V" * eye.get("layers", 0)).replace("|", "")
+        taps = [blocks[:i].count("V") - 1 for i, letter in enumerate(blocks) if letter == "D"]
         self.whole = self.model(self.config(
             vision_config=dict(
-                depth=eye["layers"], hidden_size=eye["hidden"], num_heads=eye["heads"], intermediate_size=eye["ffn"],
-                patch_size=eye["patch"], temporal_patch_size=self.frames, spatial_merge_size=self.merge,
+                depth=blocks.count("V"), hidden_size=eye["hidden"], num_heads=eye["heads"],
+                intermediate_size=eye["ffn"], patch_size=eye["patch"], temporal_patch_size=self.frames,
+                spatial_merge_size=self.merge,
                 out_hidden_size=text["hidden"], num_position_embeddings=eye["table"] ** 2,
-                hidden_act=ACTIVATIONS[eye.get("activation", "gelu_tanh")], deepstack_visual_indexes=[],
+                hidden_act=ACTIVATIONS[eye.get("activation", "gelu_tanh")], deepstack_visual_indexes=taps,
                 rope_parameters={"rope_type": "axial", "rope_theta": eye["rope_theta"]}),
             text_config=dict(
                 vocab_size=text["vocabulary"], hidden_size=text["hidden"], num_hidden_layers=len(pattern) // 2,
@@ -303,11 +307,16 @@ class Qwen3VL(nn.Module):
         visual, found = self.whole.model.visual, {}
         for i, block in enumerate(visual.blocks):
             found[f"vision.block{i}.out"] = block
-        for i, layer in enumerate(self.whole.model.language_model.layers):
-            found[f"language.layer{2 * i}.out"] = InputOf(layer.post_attention_layernorm)
-            found[f"language.layer{2 * i + 1}.out"] = layer
-            if hasattr(layer.mlp, "gate"):
-                found[f"language.layer{2 * i + 1}.router"] = layer.mlp.gate
+        text = self.whole.model.language_model
+        behind = [layer.input_layernorm for layer in text.layers[1:]] + [text.norm]
+        for i, letter in enumerate(self.pattern):
+            block = self.pattern[:i + 1].count("*") - 1
+            layer = text.layers[block]
+            # Features are added behind the layer, before the next one begins.
+            made = {"*": InputOf(layer.post_attention_layernorm), "D": InputOf(behind[block])}
+            found[f"language.layer{i}.out"] = made.get(letter, layer)
+            if letter == "E":
+                found[f"language.layer{i}.router"] = layer.mlp.gate
         return found | {"vision.patch_and_position": InputOf(visual.blocks[0]), "projector.out": visual.merger}
 
 
@@ -432,4 +441,4 @@ FAMILIES = {"nano_oracle": TextModel, "omni_oracle": OmniModel, "radio_oracle": 
             "all_experts_oracle": TextModel, "all_experts_undivided_oracle": TextModel, "llama_oracle": Decoder,
             "qwen3_oracle": Qwen3,
             "qwen3_moe_oracle": Qwen3Moe, "qwen3_moe_undivided_oracle": Qwen3Moe, "qwen3_vl_oracle": Qwen3VL,
-            "qwen3_vl_moe_oracle": Qwen3VLMoe}
+            "qwen3_vl_moe_oracle": Qwen3VLMoe, "qwen3_vl_deepstack_oracle": Qwen3VL}

@@ -41,6 +41,7 @@ CASES = {
     # Smaller and larger than the table of positions, and as wide as it.
     "qwen3_vl_oracle": (61, [(4, 6), (2, 4), (6, 2), (10, 4)], [3, 0, 1]),
     "qwen3_vl_moe_oracle": (67, [(4, 6), (2, 2), (6, 4)], [1, 2]),
+    "qwen3_vl_deepstack_oracle": (71, [(4, 6), (2, 4), (6, 2), (10, 4)], [3, 0, 1]),
 }
 # Ends of the documents of each sample, of families whose samples pack several.
 DOCUMENTS = {"qwen3_oracle": [[5, 13, 16], [9, 16]]}

@@ -229,5 +229,41 @@ TEST(Qwen3VlMoe, Pp2) {
                 "qwen3_vl_moe");
 }
 
+// With features of two inner layers of the encoder (DeepStack).
+void ExpectDeepStack(const std::vector<std::string>& layout, const std::vector<std::string>& trained = {}) {
+  ExpectQwen3Vl(layout, "qwen3_vl_deepstack", trained);
+}
+TEST(Qwen3VlDeepStack, Colocated) { ExpectDeepStack({}); }
+TEST(Qwen3VlDeepStack, AllSamplesAtOnce) { ExpectDeepStack({"batch.micro_samples=3"}); }
+// Both stages of the language model take features.
+TEST(Qwen3VlDeepStack, EncoderTp2Dp2ApartFromPp2) {
+  ExpectDeepStack(Join(Join(EncoderOn(4, 2), LanguageOn(4, 2, 1, 1)),
+                       Join(Parallel("language", {{"pp", 2}}), {"batch.micro_samples=3"})));
+}
+// The stage in the middle hands them on.
+TEST(Qwen3VlDeepStack, Pp3AndStagesOfTheEncoder) {
+  ExpectDeepStack(Join(Join(EncoderOn(2, 1), LanguageOn(2, 3, 1, 1)),
+                       Join(Parallel("radio_encoder", {{"pp", 2}}), Parallel("language", {{"pp", 3}})),
+                       {"modules.language.parallel.stage_layers=[3, 2, 3]"}));
+}
+TEST(Qwen3VlDeepStack, Cp2OfBoth) {
+  ExpectDeepStack(Join(Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1)), Parallel("radio_encoder", {{"cp", 2}}),
+                       Parallel("language", {{"cp", 2}})));
+}
+TEST(Qwen3VlDeepStack, Tp2Pp2) {
+  ExpectDeepStack(Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 1), Parallel("language", {{"pp", 2}})));
+}
+TEST(Qwen3VlDeepStack, MergersAlone) {
+  ExpectDeepStack({"modules.radio_encoder.train.backbone=frozen", "modules.language.train.backbone=frozen"},
+                  {"visual.merger.", "visual.deepstack_merger_list."});
+}
+TEST(Qwen3VlDeepStack, LanguageFrozen) { ExpectDeepStack({"modules.language.train.backbone=frozen"}, {"visual."}); }
+TEST(Qwen3VlDeepStack, EncoderFrozen) {
+  ExpectDeepStack({"modules.radio_encoder.train={backbone: frozen, projection: frozen}"}, {"language_model."});
+}
+TEST(Qwen3VlDeepStack, Recomputed) {
+  ExpectDeepStack({"modules.radio_encoder.recompute=full", "modules.language.recompute=full"});
+}
+
 }  // namespace
 }  // namespace planwright::testing

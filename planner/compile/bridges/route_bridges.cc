@@ -53,6 +53,38 @@ bool TakesImageRows(const ModelStatement& statement) {
   });
 }
 
+// How many layers of the model take or give features beside the stream.
+int64_t TapsOf(const ModelRecipe& model) {
+  const char letter = StatementOfModel(model).TapLetter();
+  const std::string layers = model.pattern->substr(0, model.pattern->find('/'));
+  return letter == 0 ? 0 : std::count(layers.begin(), layers.end(), letter);
+}
+
+// A row of the bridge has the features of all inner layers that the encoder hands on. Only one encoder's rows may have
+// such: behind blocks they are added to what the embedding made of text, where the token of the data alone makes
+// nothing.
+bool CheckTaps(const BridgeRecipe& bridge, const Recipe& recipe, const ModuleRecipe& from, const ModuleRecipe& to,
+               Diagnostics& diagnostics) {
+  if (!AllKnown(from.model.pattern, to.model.pattern)) return true;
+  const int64_t made = TapsOf(from.model), taken = TapsOf(to.model);
+  if (made != taken) {
+    diagnostics
+        .Error(DiagnosticKind::kPatternConflict, to.model.pattern.where,
+               absl::StrCat("the layers of ", *to.name, " take the features of ", taken, " inner layers, and ",
+                            *from.name, " hands on those of ", made),
+               "write as many D in both patterns")
+        .notes.push_back({from.model.pattern.where, absl::StrCat("the layers of ", *from.name, " are given here")});
+    return false;
+  }
+  const auto leads_here = [&](const BridgeRecipe& other) { return AllKnown(other.to) && *other.to == *bridge.to; };
+  if (taken == 0 || std::count_if(recipe.bridges.begin(), recipe.bridges.end(), leads_here) == 1) return true;
+  diagnostics.Error(
+      DiagnosticKind::kPatternConflict, to.model.pattern.where,
+      absl::StrCat("the layers of ", *to.name, " take features of inner layers, and several encoders feed the model"),
+      "keep one bridge, or write no D in the patterns");
+  return false;
+}
+
 // Bridges lead from an encoder to the language model.
 bool CheckDirection(const BridgeRecipe& bridge, const ModuleRecipe& from, const ModuleRecipe& to,
                     Diagnostics& diagnostics) {
@@ -159,6 +191,7 @@ bool CheckBridges(const Recipe& recipe, Diagnostics& diagnostics) {
       continue;
     }
     sources.insert(from);
+    fine = CheckTaps(written, recipe, recipe.modules[from], recipe.modules[to], diagnostics) && fine;
     if (joined.insert({from, to}).second) continue;
     diagnostics
         .Error(DiagnosticKind::kRepeatedBridge, written.where,

@@ -49,7 +49,9 @@ class ComputeRules {
     CheckInputs(statement);
     CheckGathered(statement);
     for (const StatedCompute& compute : piece_.computes) CheckCompute(compute);
-    for (const string& output : piece_.outputs) CheckUnmarked(piece_.outputs_line, output, "returned");
+    for (const string& output : piece_.outputs) {
+      if (!statement.FindCarry(output)) CheckUnmarked(piece_.outputs_line, output, "returned");
+    }
     for (const StatedProbe& probe : piece_.probes) CheckUnmarked(probe.line, probe.value, "probed");
     CheckCounts();
     CheckOrders(name_, piece_, problems_);
@@ -256,7 +258,8 @@ class ComputeRules {
   }
 
   void CheckSettingFormula(const StatedCompute& compute, const AttributeSpec& spec, const StatedSetting& setting) {
-    if (spec.of_model()) return names_.Check(*setting.formula, compute.line, kind_, {}, problems_);
+    if (spec.of_model())
+      return names_.Check(*setting.formula, compute.line, kind_, names_.NumbersOfPiece(kind_), problems_);
     Problem(compute.line, setting.attribute,
             Cat(setting.attribute, " of ", OpName(compute.kind), " is no number of the model, and has no formula"),
             "]");

@@ -61,13 +61,23 @@ string_view LayerWordOf(const Module& module, char letter) {
 }
 
 bool IsProjection(const Module& module, const Parameter& parameter) {
-  const StatedPiece& head = StatementOf(module.kind)->head;
-  return std::any_of(head.weights.begin(), head.weights.end(), [&](const StatedWeight& weight) {
-    if (!weight.projection) return false;
-    const std::string name =
-        absl::StrCat(absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", ""}}), head.prefix, weight.name);
-    return parameter.file_name == name || parameter.file_name.ends_with("." + name);
-  });
+  const ModelStatement& statement = *StatementOf(module.kind);
+  const auto has = [&](const StatedPiece& piece, const LayerPlace& place) {
+    return std::any_of(piece.weights.begin(), piece.weights.end(), [&](const StatedWeight& weight) {
+      if (!weight.projection) return false;
+      const std::string name = absl::StrCat(absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", ""}}),
+                                            NameAt(place, piece.prefix), weight.name);
+      return parameter.file_name == name || parameter.file_name.ends_with("." + name);
+    });
+  };
+  if (has(statement.head, {})) return true;
+  const char letter = statement.TapLetter();
+  if (letter == 0) return false;  // layers of other kinds have no projection
+  const std::vector<LayerPlace> places = PlacesOf(statement, module.layers);
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (module.layers[i].kind == letter && has(statement.layers.at(letter), places[i])) return true;
+  }
+  return false;
 }
 
 const StatedLayer* ModelStatement::FindLayer(char letter) const {
@@ -80,6 +90,22 @@ const StatedLayer* ModelStatement::FindLayer(string_view word) const {
   const auto found = std::find_if(layer_kinds.begin(), layer_kinds.end(),
                                   [&](const StatedLayer& layer) { return layer.word == word; });
   return found == layer_kinds.end() ? nullptr : &*found;
+}
+
+const StatedCarry* ModelStatement::FindCarry(string_view name) const {
+  const auto found =
+      std::find_if(carries.begin(), carries.end(), [&](const StatedCarry& carry) { return carry.name == name; });
+  return found == carries.end() ? nullptr : &*found;
+}
+
+char ModelStatement::TapLetter() const {
+  const auto is_carry = [&](const string& value) { return FindCarry(value) != nullptr; };
+  for (const auto& [letter, piece] : layers) {
+    if (std::any_of(piece.inputs.begin(), piece.inputs.end(), is_carry) ||
+        std::any_of(piece.outputs.begin(), piece.outputs.end(), is_carry))
+      return letter;
+  }
+  return 0;
 }
 
 const StatedKey* ModelStatement::SectionOf(char letter) const {
@@ -147,6 +173,11 @@ ModelNumbers::ModelNumbers(const Budget& budget, const Module& module, const Mod
   numbers_["trains_backbone"] = module.trains_backbone ? 1 : 0;
   numbers_["gathers_tokens"] = module.gathers_tokens() ? 1 : 0;
   numbers_["layers"] = static_cast<double>(module.layers.size());
+  const char letter = statement.TapLetter();
+  numbers_["taps"] =
+      static_cast<double>(std::count_if(module.layers.begin(), module.layers.end(),
+                                        [&](const LayerSummary& layer) { return letter && layer.kind == letter; }));
+  numbers_["tap"] = 0;
   numbers_["sequence"] = static_cast<double>(budget.sequence_length);
   numbers_["samples"] = static_cast<double>(budget.micro_samples);
   AddLets();
@@ -159,6 +190,28 @@ ModelNumbers ModelNumbers::OnOneRank(const std::map<string, double>& data) const
   numbers.AddLets();
   for (const StatedNumber& size : statement_->sizes) numbers.numbers_[size.name] = numbers.Of(size.formula);
   return numbers;
+}
+
+ModelNumbers ModelNumbers::AtTap(int64_t tap) const {
+  ModelNumbers numbers = *this;
+  numbers.numbers_["tap"] = static_cast<double>(tap);
+  return numbers;
+}
+
+ModelNumbers ModelNumbers::Counting(int64_t count) const {
+  ModelNumbers numbers = *this;
+  numbers.numbers_["count"] = static_cast<double>(count);
+  return numbers;
+}
+
+int64_t ModelNumbers::TapsBefore(const StatedPiece& piece) const {
+  if (&piece == &statement_->embed) return 0;
+  return static_cast<int64_t>((*this)(&piece == &statement_->head ? "taps" : "tap"));
+}
+
+int64_t ModelNumbers::TapsBehind(const StatedPiece& piece) const {
+  const bool end = &piece == &statement_->embed || &piece == &statement_->head;
+  return TapsBefore(piece) + (end ? 0 : 1);
 }
 
 // In the order of the statement, since a formula may use earlier names.

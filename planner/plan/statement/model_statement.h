@@ -159,6 +159,15 @@ struct StatedType {
   StatedLine line;
 };
 
+// A value that travels beside the residual stream: a piece takes it by naming it among its inputs, and gives it on by
+// naming it among its outputs. Every other piece is passed by. One kind of layers does so, the taps, and beside them
+// the embedding may give carries and the head take them.
+struct StatedCarry {
+  std::string name;      // as pieces name it: "deep"; "later*": one for each encoder
+  StatedType type;       // the formulas of its sizes may use `count`: how many taps stand before
+  bool partial = false;  // the ranks along tp and cp hold terms of its gradient, which is summed where it was made
+};
+
 struct StatedPiece {
   std::string prefix;
   std::vector<StatedWeight> weights;
@@ -188,6 +197,7 @@ struct ModelStatement {
   std::vector<StatedNumber> lets;
   StatedType stream;
   bool zigzag = false;  // cp cuts positions zigzag
+  std::vector<StatedCarry> carries;
   std::map<std::string, StatedType> given;
   std::vector<std::pair<std::string, std::string>> gathered;  // run-time sizes: of a rank's part, of all parts
   std::vector<StatedNumber> sizes;                            // run-time sizes on one rank
@@ -198,6 +208,10 @@ struct ModelStatement {
   // Null: no such kind of layers.
   const StatedLayer* FindLayer(char letter) const;
   const StatedLayer* FindLayer(std::string_view word) const;
+  // As pieces name it; null: it is no carry.
+  const StatedCarry* FindCarry(std::string_view name) const;
+  // The letter of the layers that take or give carries; 0: none do.
+  char TapLetter() const;
   // The section with the sizes of such layers; null: they have none of their own.
   const StatedKey* SectionOf(char letter) const;
 
@@ -244,6 +258,15 @@ class ModelNumbers {
 
   // These numbers as of the module on one rank, with the sizes that the data decides: samples, and run-time sizes.
   ModelNumbers OnOneRank(const std::map<std::string, double>& data) const;
+
+  // These numbers as of a layer that is tap number `tap`, from 0. Without this they are those of the first one.
+  ModelNumbers AtTap(int64_t tap) const;
+  // How many taps stand before the piece, and before what comes behind it.
+  int64_t TapsBefore(const StatedPiece& piece) const;
+  int64_t TapsBehind(const StatedPiece& piece) const;
+  const ModelStatement& statement() const { return *statement_; }
+  // These numbers for the sizes of a carry before which so many taps stand.
+  ModelNumbers Counting(int64_t count) const;
 
   // The number of a name; NaN if the module does not have it.
   double operator()(std::string_view name) const;

@@ -20,7 +20,7 @@ const std::vector<string>& FirstWords() {
                                             "can",     "constant", "let",     "stream", "given",   "gathered", "size",
                                             "file",    "piece",    "prefix",  "part",   "joined",  "shared",   "needs",
                                             "inputs",  "outputs",  "counts",  "split",  "order",   "when",     "weight",
-                                            "experts", "buffer",   "probe",   "each",   "pixels"};
+                                            "experts", "buffer",   "probe",   "each",   "pixels",  "carry"};
   return words;
 }
 

@@ -66,6 +66,8 @@ class StatementParser {
       ParseNumber(line, model_.lets);
     } else if (line.TakeIf("stream")) {
       ParseStream(line);
+    } else if (line.TakeIf("carry")) {
+      ParseCarry(line);
     } else if (line.TakeIf("given")) {
       ParseGiven(line);
     } else if (line.TakeIf("gathered")) {
@@ -149,10 +151,37 @@ class StatementParser {
     model_.zigzag = line.TakeIf("zigzag");
   }
 
+  // "NAME|NAME* [SIZES] [cut DIM over AXES] [partial]"
+  void ParseCarry(LineReader& line) {
+    StatedCarry carry;
+    carry.name = line.Take("the name of a carry");
+    const bool each = carry.name.ends_with('*');
+    const string plain = carry.name.substr(0, carry.name.size() - (each ? 1 : 0));
+    CheckName(line, plain);
+    line.Check(plain != "x", "`x` is the stream, beside which carries travel");
+    line.Check(!model_.given.contains(plain), Cat("the value ", plain, " is given, and is no carry"));
+    line.Check(!model_.FindCarry(plain) && !model_.FindCarry(plain + "*"), Cat("the carry ", plain, " is there twice"));
+    ParseSizes(line, carry.type);
+    bool of_encoder = false;
+    for (const StatedType::Size& size : carry.type.sizes) {
+      const string* symbol = std::get_if<string>(&size);
+      of_encoder |= symbol && symbol->ends_with('*');
+    }
+    line.Check(line.failed() || of_encoder == each,
+               each ? "a carry for each encoder has a size of one, such as `.image_rows*`"
+                    : Cat("what has a size of each encoder is there for each, and is written ", plain, "*"));
+    carry.partial = line.TakeIf("partial");
+    line.Check(!carry.partial || carry.type.cut < 0, "the gradient of what is cut is cut, and no term of a sum");
+    carry.type.learns = true;
+    model_.carries.push_back(std::move(carry));
+  }
+
   // "NAME [DTYPE] [host] [SIZES] [cut DIM over AXES] [learns]"
   void ParseGiven(LineReader& line) {
     const string name = TakeName(line, "the name of a given value");
     line.Check(name != "x", "`x` is the stream, which the line `stream` states");
+    line.Check(!model_.FindCarry(name) && !model_.FindCarry(name + "*"),
+               Cat("the value ", name, " is a carry, and is not given"));
     const auto [given, fresh] = model_.given.try_emplace(name);
     line.Check(fresh, Cat("the value ", name, " is given twice"));
     StatedType type;

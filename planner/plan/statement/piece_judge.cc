@@ -194,6 +194,8 @@ void PieceJudge::JudgeUses() {
       Problem(probe.line, probe.value, Cat("probes ", probe.value, ", which is not there"));
   }
   for (const string& output : piece_.outputs) {
+    const StatedCarry* carry = statement_.FindCarry(output);
+    if (carry && ranked_.ShapeOf(*carry, numbers_.TapsBehind(piece_)).back() == 0) continue;  // it ends here
     if (!ranked_.shape(output)) Problem(piece_.outputs_line, output, Cat("returns ", output, ", which is not there"));
     reads_.insert(output);
   }

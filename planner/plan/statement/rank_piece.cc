@@ -97,10 +97,19 @@ RankPiece::RankPiece(const ModelStatement& statement, const StatedPiece& piece, 
                      const std::map<string, double>& data)
     : statement_(statement), numbers_(numbers.OnOneRank(data)) {
   for (const string& input : piece.inputs) {
+    if (const StatedCarry* carry = statement.FindCarry(input)) {
+      Shape shape = ShapeOf(*carry, numbers.TapsBefore(piece));
+      if (shape.back() == 0) {
+        absent_[input].push_back(PlaceOf(carry->type.line, carry->name));
+      } else {
+        Define(input, std::move(shape), piece.inputs_line);
+      }
+      continue;
+    }
     const StatedType* type = GivenType(input);
     if (!type)
       problems_.push_back({PlaceOf(piece.inputs_line, input), absl::StrCat("input ", input, " has no line given"), {}});
-    Define(input, type ? ShapeOf(*type) : Shape(), piece.inputs_line);
+    Define(input, type ? ShapeOf(*type, numbers_) : Shape(), piece.inputs_line);
   }
   AddSlots(piece, numbers);
   for (const StatedCompute& compute : piece.computes) {
@@ -117,7 +126,11 @@ const Shape* RankPiece::shape(const string& value) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
-bool RankPiece::IsStream(const Shape& shape) const { return shape == ShapeOf(statement_.stream); }
+bool RankPiece::IsStream(const Shape& shape) const { return shape == ShapeOf(statement_.stream, numbers_); }
+
+Shape RankPiece::ShapeOf(const StatedCarry& carry, int64_t count) const {
+  return ShapeOf(carry.type, numbers_.Counting(count));
+}
 
 void RankPiece::AddSlots(const StatedPiece& piece, const ModelNumbers& numbers) {
   for (const StatedWeight& weight : piece.weights) {
@@ -172,11 +185,11 @@ const StatedType* RankPiece::GivenType(const string& input) const {
   return found == statement_.given.end() ? nullptr : &found->second;
 }
 
-Shape RankPiece::ShapeOf(const StatedType& type) const {
+Shape RankPiece::ShapeOf(const StatedType& type, const ModelNumbers& numbers) {
   Shape shape;
   for (const StatedType::Size& size : type.sizes) {
     const auto* formula = std::get_if<Expression>(&size);
-    shape.push_back(formula ? numbers_.Of(*formula) : numbers_(std::get<string>(size)));
+    shape.push_back(formula ? numbers.Of(*formula) : numbers(std::get<string>(size)));
   }
   return shape;
 }
@@ -287,11 +300,16 @@ void RankPiece::Add(const StatedCompute& stated, std::vector<string> slots) {
       if (!operand->dims[d - leading].name.empty()) sizes.Fix(operand->dims[d - leading].name, shape[d]);
     }
     compute.outputs.push_back(std::move(shape));
-    // What runs for each encoder hands a value on from one to the next, of one shape.
+    // What runs for each encoder hands a value on from one to the next, of one shape. A carry that is read is made anew
+    // under its name.
     const auto known = values_.find(name);
-    const bool handed_on = stated.each && known != values_.end() && known->second == compute.outputs.back() &&
-                           std::find(stated.inputs.begin(), stated.inputs.end(), name) != stated.inputs.end();
-    if (!handed_on) Define(name, compute.outputs.back(), stated.line);
+    const bool again =
+        known != values_.end() && std::find(stated.inputs.begin(), stated.inputs.end(), name) != stated.inputs.end();
+    if (again && statement_.FindCarry(name)) {
+      known->second = compute.outputs.back();
+    } else if (!(again && stated.each && known->second == compute.outputs.back())) {
+      Define(name, compute.outputs.back(), stated.line);
+    }
   }
 }
 

@@ -42,6 +42,8 @@ class RankPiece {
   const TextProblems& problems() const { return problems_; }
   // Null: no active compute and no input has the name.
   const Shape* shape(const std::string& value) const;
+  // The shape of a carry before which so many taps stand. Without features, its last size, it is not there.
+  Shape ShapeOf(const StatedCarry& carry, int64_t count) const;
   // Whether this is the shape of the residual stream.
   bool IsStream(const Shape& shape) const;
 
@@ -54,7 +56,7 @@ class RankPiece {
   std::vector<Shape> ShapesOf(const std::vector<std::string>& names, const std::map<std::string, Shape>& known,
                               std::string_view what, const Compute& compute);
   const StatedType* GivenType(const std::string& input) const;
-  Shape ShapeOf(const StatedType& type) const;
+  static Shape ShapeOf(const StatedType& type, const ModelNumbers& numbers);
   double Counted(const Compute& compute, const SignatureDim& dim);
   Attributes AttributesOf(OpKind kind, const StatedCompute& stated) const;
   // Told at a word of the compute's line. `from`: the lines that state what it reads there.

@@ -17,8 +17,19 @@ using Names = std::set<string>;
 
 // What each module has beside its constants (ModelNumbers).
 const Names& GivenNumbers() {
-  static const Names names = {"tp",        "cp",     "dp",       "pp",      "expert_tp",       "ep",
-                              "expert_dp", "layers", "sequence", "samples", "trains_backbone", "gathers_tokens"};
+  static const Names names = {"tp",
+                              "cp",
+                              "dp",
+                              "pp",
+                              "expert_tp",
+                              "ep",
+                              "expert_dp",
+                              "layers",
+                              "taps",
+                              "sequence",
+                              "samples",
+                              "trains_backbone",
+                              "gathers_tokens"};
   return names;
 }
 
@@ -65,6 +76,10 @@ const StatedConstant* StatedNames::FindConstant(const string& name) const {
   return found == statement_.constants.end() ? nullptr : &*found;
 }
 
+Names StatedNames::NumbersOfPiece(char piece) const {
+  return piece != 0 && piece == statement_.TapLetter() ? Names{"tap"} : Names();
+}
+
 std::vector<string> StatedNames::Constants() const {
   std::vector<string> names;
   for (const StatedConstant& constant : statement_.constants) names.push_back(constant.name);
@@ -99,6 +114,7 @@ namespace {
 void CheckNumbers(const ModelStatement& statement, const StatedNames& names, ProblemList& problems) {
   Names taken = GivenNumbers();
   taken.insert(OtherGivenNumbers().begin(), OtherGivenNumbers().end());
+  for (const char* name : {"tap", "count"}) taken.insert(name);
   Names lets, later;
   for (const StatedNumber& let : statement.lets) later.insert(let.name);
   for (const StatedConstant& constant : statement.constants) {
@@ -126,9 +142,10 @@ void CheckNumbers(const ModelStatement& statement, const StatedNames& names, Pro
   }
 }
 
-void CheckType(const StatedType& type, const StatedNames& names, ProblemList& problems) {
+// `others`: as in StatedNames::Check.
+void CheckType(const StatedType& type, const StatedNames& names, const Names& others, ProblemList& problems) {
   for (const StatedType::Size& size : type.sizes) {
-    if (const auto* formula = std::get_if<Expression>(&size)) names.Check(*formula, type.line, 0, {}, problems);
+    if (const auto* formula = std::get_if<Expression>(&size)) names.Check(*formula, type.line, 0, others, problems);
   }
 }
 
@@ -136,8 +153,9 @@ void CheckType(const StatedType& type, const StatedNames& names, ProblemList& pr
 
 void CheckModelNames(const ModelStatement& statement, const StatedNames& names, ProblemList& problems) {
   CheckNumbers(statement, names, problems);
-  CheckType(statement.stream, names, problems);
-  for (const auto& [name, type] : statement.given) CheckType(type, names, problems);
+  CheckType(statement.stream, names, {}, problems);
+  for (const auto& [name, type] : statement.given) CheckType(type, names, {}, problems);
+  for (const StatedCarry& carry : statement.carries) CheckType(carry.type, names, {"count"}, problems);
 }
 
 void CheckPieceNames(const StatedPiece& piece, char kind, const StatedNames& names, ProblemList& problems) {
@@ -170,7 +188,7 @@ void CheckPieceNames(const StatedPiece& piece, char kind, const StatedNames& nam
     if (probe.when) check(*probe.when, probe.line);
   }
   for (const StatedCompute& compute : piece.computes) {
-    if (compute.when) check(*compute.when, compute.line);
+    if (compute.when) check(*compute.when, compute.line, names.NumbersOfPiece(kind));
   }
 }
 

@@ -25,6 +25,8 @@ class StatedNames {
                  ProblemList& problems) const;
   // Whether a module that has this piece has the number.
   bool Knows(const std::string& name, char piece) const;
+  // What computes of such layers have beside: `tap`, the number of a layer among those that take carries.
+  std::set<std::string> NumbersOfPiece(char piece) const;
   const StatedConstant* FindConstant(const std::string& name) const;
   std::vector<std::string> Constants() const;
 

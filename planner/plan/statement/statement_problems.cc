@@ -117,23 +117,72 @@ void JudgePieceLines(const ModelStatement& statement, ProblemList& problems) {
   }
 }
 
-// Judges one piece of the module.
+// Which pieces take and give carries, whatever the sizes are.
+void JudgeCarries(const ModelStatement& statement, ProblemList& problems) {
+  const char taps = statement.TapLetter();
+  std::set<string> named;
+  for (const auto& each : PiecesOf(statement)) {
+    const string& name = each.first;
+    const StatedPiece& piece = *each.second;
+    const bool embed = &piece == &statement.embed, head = &piece == &statement.head;
+    for (const bool takes : {true, false}) {
+      const StatedLine& line = takes ? piece.inputs_line : piece.outputs_line;
+      for (const string& value : takes ? piece.inputs : piece.outputs) {
+        if (!statement.FindCarry(value)) continue;
+        named.insert(value);
+        const auto problem = [&](const string& text) { problems.Add(PlaceOf(line, value), Cat("piece ", name, text)); };
+        if (embed && takes) problem(Cat(" takes the carry ", value, ", which nothing has made before it"));
+        if (head && !takes) problem(Cat(" returns the carry ", value, ", which nothing takes behind it"));
+        if (!embed && !head && name[0] != taps)
+          problem(Cat(" names the carry ", value, ", and so does piece ", string(1, taps),
+                      ": one kind of layers takes and gives carries"));
+      }
+    }
+  }
+  for (const StatedCarry& carry : statement.carries) {
+    if (!named.contains(carry.name))
+      problems.Add(PlaceOf(carry.type.line, carry.name), Cat("no piece names the carry ", carry.name));
+  }
+}
+
+// What a piece returns: the stream, and behind it carries as their lines say. The head returns what leaves the model.
+void JudgeOutputs(const ModelStatement& statement, const string& name, const StatedPiece& piece,
+                  const RankPiece& ranked, const ModelNumbers& numbers, ProblemList& problems) {
+  const StatedLine& line = piece.outputs_line ? piece.outputs_line : piece.line;
+  const RankPiece::Shape* stream = piece.outputs.empty() ? nullptr : ranked.shape(piece.outputs.front());
+  if (!stream || !ranked.IsStream(*stream))
+    return problems.Add(PlaceOf(line), Cat("piece ", name, " does not return the stream"));
+  for (size_t i = 1; i < piece.outputs.size(); ++i) {
+    const string& output = piece.outputs[i];
+    const StatedCarry* carry = statement.FindCarry(output);
+    if (!carry) {
+      problems.Add(
+          PlaceOf(line, output),
+          Cat("piece ", name, " does not return the stream: behind it come carries alone, and ", output, " is none"));
+      continue;
+    }
+    const RankPiece::Shape wanted = ranked.ShapeOf(*carry, numbers.TapsBehind(piece));
+    if (wanted.back() == 0 || *ranked.shape(output) == wanted) continue;
+    problems.Add(PlaceOf(line, output),
+                 Cat("piece ", name, " returns ", output, " ", ShapeText(*ranked.shape(output)), ", not ",
+                     ShapeText(wanted), " as the line carry says"),
+                 {PlaceOf(carry->type.line, carry->name)});
+  }
+}
+
+// Judges one piece of the module; of layers that take carries, number `tap`.
 void JudgePiece(const ModelStatement& statement, const Module& module, const string& name, const StatedPiece& piece,
-                ProblemList& problems) {
-  const ModelNumbers numbers({.sequence_length = kPrimeSequence}, module, statement);
+                ProblemList& problems, int64_t tap = 0) {
+  const ModelNumbers numbers = ModelNumbers({.sequence_length = kPrimeSequence}, module, statement).AtTap(tap);
   ProblemList found;
   PieceJudge judge(statement, name, piece, numbers, found);
   judge.Judge();
   if (found.empty()) {
     for (const string& input : piece.inputs) {
-      if (!judge.Reads(input))
+      if (judge.ranked().shape(input) && !judge.Reads(input))
         found.Add(PlaceOf(piece.inputs_line, input), Cat("piece ", name, ": nothing reads the input ", input));
     }
-    const RankPiece& ranked = judge.ranked();
-    const bool head = &piece == &statement.head;
-    if (!head && (piece.outputs.size() != 1 || !ranked.IsStream(*ranked.shape(piece.outputs[0]))))
-      found.Add(PlaceOf(piece.outputs_line ? piece.outputs_line : piece.line),
-                Cat("piece ", name, " does not return the stream"));
+    if (&piece != &statement.head) JudgeOutputs(statement, name, piece, judge.ranked(), numbers, found);
   }
   problems.AddCase(found);
 }
@@ -157,6 +206,24 @@ double LargestShared(const ModelStatement& statement, const Module& module, cons
   return parts >= 1 && largest > parts && std::fmod(largest, parts) == 0 ? largest : 0;
 }
 
+// How many taps a module has.
+int64_t TapsOf(const ModelStatement& statement, const Module& module) {
+  const char letter = statement.TapLetter();
+  return std::count_if(module.layers.begin(), module.layers.end(),
+                       [&](const LayerSummary& layer) { return letter != 0 && layer.kind == letter; });
+}
+
+// The pieces that a module without taps has, too.
+void JudgeWithoutTaps(const ModelStatement& statement, const std::set<string>& pieces, Module module,
+                      ProblemList& problems) {
+  const char letter = statement.TapLetter();
+  if (letter == 0) return;
+  std::erase_if(module.layers, [&](const LayerSummary& layer) { return layer.kind == letter; });
+  for (const auto& [name, piece] : PiecesOf(statement)) {
+    if (pieces.contains(name) && KindOfPiece(name) != letter) JudgePiece(statement, module, name, *piece, problems);
+  }
+}
+
 // Judges all pieces in every case of what `when` may ask of the layout and of what is trained.
 void JudgePieces(const ModelStatement& statement, const std::set<string>& pieces, Module& module,
                  ProblemList& problems) {
@@ -169,8 +236,11 @@ void JudgePieces(const ModelStatement& statement, const std::set<string>& pieces
     module.grid.tp = size(Axis::kTp), module.grid.cp = size(Axis::kCp), module.grid.ep = size(Axis::kEp);
     module.grid.expert_tp = size(Axis::kExpertTp);
     for (const auto& [name, piece] : PiecesOf(statement)) {
-      if (pieces.contains(name)) JudgePiece(statement, module, name, *piece, problems);
+      const bool taps = statement.TapLetter() != 0 && KindOfPiece(name) == statement.TapLetter();
+      for (int64_t tap = 0; pieces.contains(name) && tap < (taps ? TapsOf(statement, module) : 1); ++tap)
+        JudgePiece(statement, module, name, *piece, problems, tap);
     }
+    JudgeWithoutTaps(statement, pieces, module, problems);
   }
   // Pieces with something that several ranks share, as on the largest layout.
   for (const auto& [name, piece] : PiecesOf(statement)) {
@@ -190,6 +260,7 @@ TextProblems StatementProblems(const ModelStatement& statement) {
   const StatedNames names(statement);
   CheckModelNames(statement, names, problems);
   JudgeStream(statement, problems);
+  JudgeCarries(statement, problems);
   // Without the numbers of the model nothing is known about sizes.
   const bool sized = problems.empty();
   std::set<string> pieces;  // those whose sizes are known

@@ -72,6 +72,16 @@ struct DialectLayers {
   StatedLine line;
 };
 
+// insert: one more layer behind blocks of what the lines `layers` or `blocks` have said.
+struct DialectInsert {
+  char letter = 0;
+  // A list of the numbers of the blocks, ascending. None: of a composite, in its language model, behind as many first
+  // blocks as the encoder has such layers.
+  DialectPaths paths;
+  std::string otherwise;  // the list without the key, as JSON; empty: no block
+  StatedLine line;
+};
+
 struct DialectCheck {
   DialectPaths paths;
   std::optional<DialectFormula> formula;
@@ -118,8 +128,8 @@ struct DialectFunction {
   StatedLine line;
 };
 
-using DialectLine = std::variant<DialectNumber, DialectComputed, DialectLayers, DialectCheck, DialectRule, DialectTell,
-                                 DialectPart, DialectImageToken, DialectFunction>;
+using DialectLine = std::variant<DialectNumber, DialectComputed, DialectLayers, DialectInsert, DialectCheck,
+                                 DialectRule, DialectTell, DialectPart, DialectImageToken, DialectFunction>;
 
 // One path that export writes.
 struct DialectWrite {

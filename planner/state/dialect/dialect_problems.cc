@@ -134,6 +134,12 @@ class OneDialect {
     }
   }
 
+  void CheckLine(const DialectInsert& insert) {
+    read_.insert(insert.paths.begin(), insert.paths.end());
+    if (insert.paths.empty() && !dialect_.composite())
+      Add(insert.line, "language", "layers are inserted in a language model where the dialect is of a whole");
+  }
+
   void CheckLine(const DialectCheck& check) {
     for (const string& path : check.paths) read_.insert(path);
     if (check.formula) CheckFormula(*check.formula, check.line);

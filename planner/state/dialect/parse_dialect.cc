@@ -119,6 +119,8 @@ class DialectParser {
       dialect().lines.emplace_back(*std::move(layers));
     } else if (line.TakeIf("place")) {
       TakePlace(line, statement_, dialect());
+    } else if (line.TakeIf("insert")) {
+      dialect().lines.emplace_back(TakeInsert(line, statement_));
     } else if (line.TakeIf("read")) {
       ParseRead(line);
     } else if (line.TakeIf("check")) {
@@ -329,10 +331,10 @@ class DialectParser {
   std::vector<string> BeginsOfLines() const {
     std::vector<string> names = KeysOfDialects(statement_);
     for (const char* word :
-         {"architecture", "like",  "without",   "read",  "layers", "blocks",     "place",  "check",
-          "refuse",       "only",  "nothing",   "note",  "copied", "tell",       "silent", "encoder",
-          "language",     "write", "unwritten", "names", "tensor", "form",       "extra",  "optional",
-          "missing",      "make",  "dialect",   "has",   "remark", "image_token"})
+         {"architecture", "like",  "without",   "read",  "layers", "blocks",      "place",  "check",
+          "refuse",       "only",  "nothing",   "note",  "copied", "tell",        "silent", "encoder",
+          "language",     "write", "unwritten", "names", "tensor", "form",        "extra",  "optional",
+          "missing",      "make",  "dialect",   "has",   "remark", "image_token", "insert"})
       names.emplace_back(word);
     return names;
   }

@@ -73,6 +73,20 @@ void TakePlace(LineReader& line, const ModelStatement& statement, Dialect& diale
   blocks->places.push_back(std::move(place));
 }
 
+// "LETTER behind PATH | PATH [else VALUE]", or "LETTER in language"
+DialectInsert TakeInsert(LineReader& line, const ModelStatement& statement) {
+  DialectInsert insert;
+  insert.line = line.line();
+  insert.letter = TakeLetter(line, statement);
+  if (line.TakeOneOf({"behind", "in"}) == "in") {
+    line.Need("language");
+    return insert;
+  }
+  insert.paths = TakePaths(line);
+  if (line.TakeIf("else")) insert.otherwise = TakeValue(line, true);
+  return insert;
+}
+
 // "[each] PATH ... [VALUE] [within NUMBER] [unless NUMBER] [else VALUE] [of LETTER]: WHY"
 bool TakeRule(LineReader& line, const ModelStatement& statement, Dialect& dialect) {
   constexpr std::pair<const char*, RuleKind> kRules[] = {{"only", RuleKind::kOnly},

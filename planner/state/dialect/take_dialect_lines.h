@@ -11,6 +11,8 @@ namespace planwright {
 std::optional<DialectLayers> TakeLayers(LineReader& line, const ModelStatement& statement);
 // What follows `place`: one more layer of the blocks of the dialect, whose line `blocks` is before it.
 void TakePlace(LineReader& line, const ModelStatement& statement, Dialect& dialect);
+// What follows `insert`.
+DialectInsert TakeInsert(LineReader& line, const ModelStatement& statement);
 // "only", "nothing", "note", "copied" or "silent", which is added to the dialect. Whether it is such a line.
 bool TakeRule(LineReader& line, const ModelStatement& statement, Dialect& dialect);
 

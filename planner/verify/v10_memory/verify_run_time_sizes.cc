@@ -199,9 +199,9 @@ class RunTimeSizeCheck {
     if (is("lane_tokens")) RequireRoom(name, EncoderTokens(rows, module), module, "patches and class tokens");
   }
 
-  // The merge puts the image tokens of an encoder into the text.
+  // The merge puts the image tokens of an encoder into the text; add_images adds to them.
   void CheckMerge(const Block& block, const Instruction& op, const Module& module) {
-    if (op.kind != OpKind::kMergeImages || op.inputs.size() < 2) return;
+    if ((op.kind != OpKind::kMergeImages && op.kind != OpKind::kAddImages) || op.inputs.size() < 2) return;
     const string* given = SymbolNamed(block, op.inputs[1]);
     RequireName(given, module, MergedRows(module, op));
     const Bridge* from = MergedBridge(module, op);

@@ -45,14 +45,12 @@ PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumber
     if (bridge.to == module.name) bridges_.push_back(&bridge);
   }
   // Inputs get the first numbers, then the outputs of each compute in order.
-  for (const string& name : piece.inputs) {
-    for (const string& one : Expanded(name)) inputs_.push_back(Define(one));
-  }
+  AddEnds(piece.inputs, numbers, numbers.TapsBefore(piece), true);
   for (const StatedCompute& stated : piece.computes) {
     if (!numbers.Hold(stated.when) || (evaluates && OpClassOf(stated.kind) == OpClass::kState)) continue;
     for (size_t i = 0; i < (stated.each ? bridges_.size() : 1); ++i) Add(piece, stated, numbers, i);
   }
-  for (const string& name : piece.outputs) outputs_.push_back(names_[name]);
+  AddEnds(piece.outputs, numbers, numbers.TapsBehind(piece), false);
   if (evaluates || plan.sums_by_source()) {
     for (const Compute& compute : computes_) {
       if (compute.kind == OpKind::kTokenLoss) outputs_.push_back(compute.outputs.front());
@@ -60,6 +58,28 @@ PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumber
   }
   if (!piece.counts.empty() && names_.contains(piece.counts)) counts_ = names_[piece.counts];
   if (evaluates) LeaveOutUnread();
+}
+
+// A carry without features is not there.
+void PieceGraph::AddEnds(const std::vector<string>& names, const ModelNumbers& numbers, int64_t taps, bool are_inputs) {
+  const ModelNumbers here = numbers.Counting(taps);
+  for (const string& name : names) {
+    const StatedCarry* carry = numbers.statement().FindCarry(name);
+    const Expression* features = carry ? std::get_if<Expression>(&carry->type.sizes.back()) : nullptr;
+    if (features && here.Of(*features) == 0) continue;
+    for (const string& one : Expanded(name)) {
+      (are_inputs ? inputs_ : outputs_).push_back(are_inputs ? Define(one) : names_[one]);
+      (are_inputs ? carried_inputs_ : carried_outputs_).push_back(carry ? one : "");
+    }
+  }
+}
+
+bool PieceGraph::Takes(const string& carry) const {
+  return std::find(carried_inputs_.begin(), carried_inputs_.end(), carry) != carried_inputs_.end();
+}
+
+bool PieceGraph::Gives(const string& carry) const {
+  return std::find(carried_outputs_.begin(), carried_outputs_.end(), carry) != carried_outputs_.end();
 }
 
 // What computes only for a sum that is not there, such as the squares of what crosses a bridge.

@@ -31,12 +31,19 @@ class PieceGraph {
 
   const std::vector<int>& inputs() const { return inputs_; }
   const std::vector<int>& outputs() const { return outputs_; }
+  // The carry that input or output `i` is; "": none.
+  std::string CarryOfInput(size_t i) const { return i < carried_inputs_.size() ? carried_inputs_[i] : ""; }
+  std::string CarryOfOutput(size_t i) const { return i < carried_outputs_.size() ? carried_outputs_[i] : ""; }
+  bool Takes(const std::string& carry) const;
+  bool Gives(const std::string& carry) const;
   const std::vector<Compute>& computes() const { return computes_; }
   int counts() const { return counts_; }  // the value with the row counts of messages; -1: none
 
  private:
   int Define(const std::string& name) { return names_[name] = values_++; }
   std::vector<std::string> Expanded(const std::string& name) const;
+  // Adds the values of these names, and which carries they are.
+  void AddEnds(const std::vector<std::string>& names, const ModelNumbers& numbers, int64_t taps, bool are_inputs);
   Attribute Setting(const AttributeSpec& spec, const StatedSetting& setting, const ModelNumbers& numbers,
                     size_t encoder) const;
   void Add(const StatedPiece& piece, const StatedCompute& stated, const ModelNumbers& numbers, size_t encoder);
@@ -48,6 +55,7 @@ class PieceGraph {
   std::map<std::string, int> names_;
   int values_ = 0, counts_ = -1;
   std::vector<int> inputs_, outputs_;
+  std::vector<std::string> carried_inputs_, carried_outputs_;
   std::vector<Compute> computes_;
 };
 

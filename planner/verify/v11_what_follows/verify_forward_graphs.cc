@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/op_table.h"
@@ -173,36 +174,47 @@ class ModuleGraphs {
   ModuleGraphs(const PlanIndex& index, const Module& module, const ModelStatement& statement,
                std::vector<Violation>& violations)
       : index_(index), module_(module), violations_(violations), numbers_(index.plan().budget, module, statement) {
-    const auto add = [&](char kind, const StatedPiece& piece) {
-      if (graphs_.contains({kind, false})) return;
+    const char letter = statement.TapLetter();
+    const auto add = [&](const string& frame, PieceAt at, const StatedPiece& piece) {
+      pieces_[frame] = at;
+      if (graphs_.contains({at.kind, at.tap, false})) return;
       for (bool evaluates : {false, true})
-        graphs_.emplace(std::pair(kind, evaluates), PieceGraph(index.plan(), module, numbers_, piece, evaluates));
+        graphs_.emplace(std::tuple(at.kind, at.tap, evaluates),
+                        PieceGraph(index.plan(), module, numbers_.AtTap(at.tap), piece, evaluates));
     };
-    add('<', statement.embed);
-    add('>', statement.head);
-    kinds_ = {{module.name + ".embed", '<'}, {module.name + ".head", '>'}};
+    add(module.name + ".embed", {'<', 0, 0}, statement.embed);
+    int64_t taps = 0;
     for (const LayerSummary& layer : module.layers) {
       const auto stated = statement.layers.find(layer.kind);
       if (stated == statement.layers.end()) continue;  // VerifyModules
-      add(layer.kind, stated->second);
-      kinds_[layer.frame] = layer.kind;
+      const bool tap = letter != 0 && layer.kind == letter;
+      add(layer.frame, {layer.kind, tap ? taps++ : 0, layer.stage}, stated->second);
+    }
+    add(module.name + ".head", {'>', 0, module.grid.pp - 1}, statement.head);
+    for (const StatedCarry& carry : statement.carries) {
+      const auto bridges = std::count_if(index.plan().bridges.begin(), index.plan().bridges.end(),
+                                         [&](const Bridge& bridge) { return bridge.to == module.name; });
+      if (!carry.name.ends_with('*')) carries_.push_back(carry.name);
+      for (std::ptrdiff_t i = 0; carry.name.ends_with('*') && i < bridges; ++i)
+        carries_.push_back(absl::StrCat(carry.name, i));
     }
   }
 
   // Checks the forward block of a frame: of a piece against its graph, of a stage as a chain of its pieces.
   void CheckForward(const FramePair& pair) {
-    const auto kind = kinds_.find(pair.frame);
-    if (kind == kinds_.end()) return CheckStage(pair);
-    if (!pair.forward || !seen_.emplace(pair.forward, kind->second, pair.evaluates).second) return;
+    const auto piece = pieces_.find(pair.frame);
+    if (piece == pieces_.end()) return CheckStage(pair);
+    const auto& [kind, tap, stage] = piece->second;
+    if (!pair.forward || !seen_.emplace(pair.forward, kind, tap, pair.evaluates).second) return;
     if (evaluated_.try_emplace(pair.forward, pair.evaluates).first->second != pair.evaluates)
       return Fail(*pair.forward, "runs both in a step and in an evaluation");
-    const PieceGraph& graph = graphs_.at({kind->second, pair.evaluates});
+    const PieceGraph& graph = graphs_.at({kind, tap, pair.evaluates});
     int origin = -1;
     const string problem = BlockComparison(graph, *pair.forward).Problem(origin);
     if (!problem.empty()) Fail(*pair.forward, problem, origin);
   }
 
-  bool IsPiece(string_view frame) const { return kinds_.contains(frame); }
+  bool IsPiece(string_view frame) const { return pieces_.contains(frame); }
 
  private:
   void Fail(const Block& block, string_view message, int origin = -1) {
@@ -210,21 +222,77 @@ class ModuleGraphs {
                            index_.OriginOf(origin, block.origin, &module_)});
   }
 
-  // The forward of a stage only calls its pieces in order, and each gets the output of the piece before it.
+  // What is at a frame: '<' the embedding, '>' the head, or a kind of layers; `tap`: of one that takes carries, its
+  // number among those.
+  struct PieceAt {
+    char kind = 0;
+    int64_t tap = 0;
+    int stage = 0;
+  };
+
+  const PieceGraph& GraphOf(const PieceAt& piece) const { return graphs_.at({piece.kind, piece.tap, false}); }
+
+  // The carries that a stage is handed by the one before it: made before it, and taken in it or behind it. In the order
+  // of the statement.
+  std::vector<string> CarriesInto(int stage) const {
+    std::vector<string> into;
+    for (const string& carry : carries_) {
+      bool made = false, taken = false;
+      for (const auto& [frame, piece] : pieces_) {
+        made |= piece.stage < stage && GraphOf(piece).Gives(carry);
+        taken |= piece.stage >= stage && GraphOf(piece).Takes(carry);
+      }
+      if (made && taken) into.push_back(carry);
+    }
+    return into;
+  }
+
+  // The number of a stage's frame, "MODULE.sN"; -1: it is none.
+  int StageOfFrame(string_view frame) const {
+    const string begin = module_.name + ".s";
+    int stage = -1;
+    if (!frame.starts_with(begin)) return -1;
+    const string number(frame.substr(begin.size()));
+    return absl::SimpleAtoi(number, &stage) && stage >= 0 && stage < module_.grid.pp ? stage : -1;
+  }
+
+  // The forward of a stage only calls its pieces in order. Each gets the stream of the piece before it, and each carry
+  // that it takes from the last piece that has made it.
   void CheckStage(const FramePair& pair) {
-    if (!pair.forward || !seen_.emplace(pair.forward, 0, pair.evaluates).second) return;
+    if (!pair.forward || !seen_.emplace(pair.forward, 0, 0, pair.evaluates).second) return;
     const Block& block = *pair.forward;
+    const int stage = StageOfFrame(pair.frame);
+    if (stage < 0) return Fail(block, absl::StrCat("runs in the frame ", string(pair.frame), ", which is no stage"));
     std::vector<string> stream;
     if (!block.inputs.empty()) stream = {block.inputs.front().name};
     std::set<string_view> given;
     for (const Output& input : block.inputs) given.insert(input.name);
+    std::map<string, string> carried;  // by carry: the value that it is so far
+    size_t next = 1;                   // behind the stream
+    for (const string& carry : CarriesInto(stage)) {
+      if (next >= block.inputs.size())
+        return Fail(block, absl::StrCat("takes ", block.inputs.size(), " values, and not the carry ", carry));
+      given.erase(block.inputs[next].name);
+      carried[carry] = block.inputs[next++].name;
+    }
     bool first = true;
     for (const Instruction& op : block.body) {
       if (op.kind != OpKind::kCall)
         return Fail(block, absl::StrCat("runs ", string(OpName(op.kind)), ", but a stage only calls its layers"),
                     op.origin);
       const bool makes = op.frame == module_.name + ".embed";  // it makes the stream and reads none
+      const auto piece = pieces_.find(op.frame);
+      const PieceGraph* graph = piece == pieces_.end() ? nullptr : &GraphOf(piece->second);
       for (size_t i = 0; i < op.inputs.size(); ++i) {
+        const string carry = graph ? graph->CarryOfInput(i) : "";
+        if (!carry.empty()) {
+          const auto made = carried.find(carry);
+          if (made != carried.end() && made->second == op.inputs[i]) continue;
+          return Fail(
+              block,
+              absl::StrCat("gives ", op.inputs[i], " to ", op.frame, " as ", carry, ", not what was made of it last"),
+              op.origin);
+        }
         const bool streams = i == 0 && !makes;
         if (streams && (stream.size() != 1 || op.inputs[0] != stream[0])) {
           return Fail(block,
@@ -239,8 +307,13 @@ class ModuleGraphs {
       if (makes && !first) return Fail(block, absl::StrCat("runs ", op.frame, " after another layer"), op.origin);
       first = false;
       stream.clear();
-      for (const Output& output : op.outputs) stream.push_back(output.name);
+      for (size_t i = 0; i < op.outputs.size(); ++i) {
+        const string carry = graph ? graph->CarryOfOutput(i) : "";
+        carry.empty() ? stream.push_back(op.outputs[i].name) : void(carried[carry] = op.outputs[i].name);
+      }
     }
+    for (const string& carry : stage + 1 < module_.grid.pp ? CarriesInto(stage + 1) : std::vector<string>())
+      stream.push_back(carried[carry]);
     if (block.outputs != stream) Fail(block, "returns another value than its last layer");
   }
 
@@ -248,9 +321,10 @@ class ModuleGraphs {
   const Module& module_;
   std::vector<Violation>& violations_;
   const ModelNumbers numbers_;
-  std::map<std::pair<char, bool>, PieceGraph> graphs_;  // by layer kind ('<': embedding, '>': head), and evaluates
-  std::map<string, char, std::less<>> kinds_;           // by frame
-  std::set<std::tuple<const Block*, char, bool>> seen_;
+  std::map<std::tuple<char, int64_t, bool>, PieceGraph> graphs_;  // by kind, number of the tap, and evaluates
+  std::map<string, PieceAt, std::less<>> pieces_;                 // by frame
+  std::vector<string> carries_;                                   // of the statement, one for each encoder
+  std::set<std::tuple<const Block*, char, int64_t, bool>> seen_;
   std::map<const Block*, bool> evaluated_;  // by block: whether it is of an evaluation
 };
 
@@ -275,6 +349,23 @@ std::vector<Violation> VerifyForwardGraphs(const PlanIndex& index, const std::ve
     const auto module = pair.forward ? modules.find(pair.forward->module) : modules.end();
     if (module == modules.end()) continue;
     module->second.CheckForward(pair);
+  }
+  // Both ends of a bridge agree on how many layers of the encoder hand on their features.
+  const auto taps_of = [&](const string& name) {
+    const Module* module = index.module(name);
+    const ModelStatement* statement = module ? statement_of(*module) : nullptr;
+    const char letter = statement ? statement->TapLetter() : '\0';
+    return module == nullptr ? 0
+                             : std::count_if(module->layers.begin(), module->layers.end(),
+                                             [&](const LayerSummary& layer) { return letter && layer.kind == letter; });
+  };
+  for (const Bridge& bridge : index.plan().bridges) {
+    const auto made = taps_of(bridge.from), taken = taps_of(bridge.to);
+    if (made == taken) continue;
+    violations.push_back({"V11",
+                          absl::StrCat("bridge ", bridge.name, " brings features of ", made, " inner layers of ",
+                                       bridge.from, ", but ", bridge.to, " takes those of ", taken),
+                          index.OriginOf(bridge.origin, -1, nullptr)});
   }
   // Pieces run only inside their stages: a role calls stages.
   for (const Role& role : index.plan().roles) {

@@ -43,6 +43,7 @@ class ProgramCheck {
       for (const SampleList& list : SampleListsOf(plan_)) {
         CheckReceived(role, list);
         CheckReceivedRows(role, list);
+        CheckTogether(role, list);
       }
     }
     for (const CheckpointRule& rule : plan_.checkpoint.rules) {
@@ -157,6 +158,27 @@ class ProgramCheck {
       if (op.kind != OpKind::kCall || frames.contains(op.frame)) continue;
       Fail("role " + role.name, absl::StrCat("evaluates in the frame ", op.frame, ", which no step has"),
            op.origin >= 0 ? op.origin : role.origin);
+    }
+  }
+
+  // What passes between two stages together is in the order in which the calls of these stages make it and read it: the
+  // stream, and carries behind it.
+  void CheckTogether(const Role& role, const SampleList& list) {
+    std::unordered_map<string_view, size_t> place;
+    for (const Instruction& op : list.Of(role)) {
+      if (op.kind != OpKind::kCall) continue;
+      for (size_t i = 0; i < op.outputs.size(); ++i) place.emplace(op.outputs[i].name, i);
+      for (size_t i = 0; i < op.inputs.size(); ++i) place.emplace(op.inputs[i], i);
+    }
+    for (const Instruction& op : list.Of(role)) {
+      for (size_t p = 1; p < op.parts.size(); ++p) {
+        const ExchangePart &before = op.parts[p - 1], &part = op.parts[p];
+        if (!part.bridge.empty() || OrderOf(before) != OrderOf(part) || place[before.value] < place[part.value])
+          continue;
+        Fail("role " + role.name,
+             absl::StrCat("exchanges ", before.value, " before ", part.value, ", not in the order of its calls"),
+             op.origin >= 0 ? op.origin : role.origin);
+      }
     }
   }
 

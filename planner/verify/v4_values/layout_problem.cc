@@ -173,8 +173,8 @@ class AxisLayouts {
   void CheckPartialOperands() {
     if (partial_inputs_ == 0) return;
     const OpKind kind = typed_.instruction->kind;
-    const bool sums =
-        kind == OpKind::kAdd || kind == OpKind::kAddLinear || kind == OpKind::kConcat || kind == OpKind::kSplit;
+    const bool sums = kind == OpKind::kAdd || kind == OpKind::kAddLinear || kind == OpKind::kConcat ||
+                      kind == OpKind::kSplit || kind == OpKind::kJoinFeatures || kind == OpKind::kSplitFeaturesGrad;
     if (sums && partial_inputs_ != typed_.inputs.size()) {
       problem_ = absl::StrCat("joins ", partial_inputs_, " partial sums", Over(), " with ",
                               typed_.inputs.size() - partial_inputs_, " values that are whole sums");

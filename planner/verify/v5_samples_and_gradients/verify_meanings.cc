@@ -136,7 +136,7 @@ class RoleMeanings {
         const Group* group = index_.group(part.group);
         if (!group) continue;
         maker = group->module;
-        if (!part.sizes.empty()) Require(op, part.sizes, meanings_.Of("image sizes"));
+        if (!part.sizes.empty()) Require(op, part.sizes, SizesBetweenStages(*group));
       }
       const Meaning made = meanings_.MadeBy(maker), carried = part.backward ? meanings_.GradientOf(made) : made;
       if (part.send) {
@@ -145,6 +145,14 @@ class RoleMeanings {
         values_[part.value] = carried;
       }
     }
+  }
+
+  // What says how many rows come from another stage. Of a language model, which has one encoder where it receives such,
+  // the rows of each sample do.
+  Meaning SizesBetweenStages(const Group& group) {
+    const Module* module = index_.module(group.module);
+    const bool counted = module && module->carries_loss;
+    return counted ? meanings_.RowCountsAt(group.module).front() : meanings_.Of("image sizes");
   }
 
   // A rank that only receives has no rows to look at. The counts, which all ranks of the lane have, say which rows

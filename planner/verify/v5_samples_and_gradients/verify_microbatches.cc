@@ -29,6 +29,7 @@ struct Channel {
   bool backward = false;
   int shift = 0;  // as the sending stage says it; 0: a bridge
   int stage = 0;  // that sends; 0: a bridge
+  int part = 0;   // between stages, among the values that pass together: the stream is 0, carries are behind it
   auto operator<=>(const Channel&) const = default;
 };
 using ChannelEnd = std::pair<Channel, bool>;  // true: the end that sends
@@ -170,6 +171,7 @@ class RoleMicrobatches {
   }
 
   void Exchange(const Instruction& op) {
+    std::map<ChannelEnd, int> passed;
     for (const ExchangePart& part : op.parts) {
       const Module* module = ModuleOf(part);
       if (!module) {
@@ -177,7 +179,7 @@ class RoleMicrobatches {
       } else if (part.shift == 0) {
         ExchangeOverBridge(op, part);
       } else {
-        ExchangeBetweenStages(op, part, StageOf(role_, *module));
+        ExchangeBetweenStages(op, part, StageOf(role_, *module), passed);
       }
     }
   }
@@ -193,10 +195,12 @@ class RoleMicrobatches {
     if (!part.send) microbatch_of_[part.value] = microbatch;
   }
 
-  // `stage`: of this role.
-  void ExchangeBetweenStages(const Instruction& op, const ExchangePart& part, int stage) {
-    const Channel channel = {part.group, part.backward, part.send ? part.shift : -part.shift,
-                             part.send ? stage : stage + part.shift};
+  // `stage`: of this role. `passed`: how many values of this exchange have passed over a channel.
+  void ExchangeBetweenStages(const Instruction& op, const ExchangePart& part, int stage,
+                             std::map<ChannelEnd, int>& passed) {
+    Channel channel = {part.group, part.backward, part.send ? part.shift : -part.shift,
+                       part.send ? stage : stage + part.shift};
+    channel.part = passed[{channel, part.send}]++;
     Sequence& sequence = sequences_[{channel, part.send}][&role_];
     if (const auto type = types_.find(part.value); type != types_.end()) {
       const ValueType& first = *passed_types_.try_emplace(channel, type->second).first->second;
@@ -384,7 +388,19 @@ void CheckChannels(const PlanIndex& index, const Sequences& sequences, int64_t m
              origin});
       }
     }
+    // What passes together is of one microbatch.
+    Channel stream = channel;
+    stream.part = 0;
+    const auto together = sequences.find({stream, sends});
     for (const auto& [role, sequence] : roles) {
+      const auto first = together == sequences.end() ? roles.end() : together->second.find(role);
+      if (channel.part > 0 &&
+          (together == sequences.end() || first == together->second.end() || first->second != sequence)) {
+        violations.push_back({"V5",
+                              absl::StrCat("role ", role->name, " ", sends ? "sends" : "receives", " over ",
+                                           channel.name, " values of several microbatches together"),
+                              index.OriginOf(-1, role->origin, nullptr)});
+      }
       Sequence sorted = sequence;
       std::sort(sorted.begin(), sorted.end());
       bool once = static_cast<int64_t>(sorted.size()) == microbatches;

@@ -52,7 +52,7 @@ Named PassedGradients(const OpCase& c, const Named& values) {
   } else if (kind == "add" || kind == "add_residual_bias") {
     for (size_t i = 0; i < (kind == "add" ? c.parts_of_f.size() : 2); ++i)
       passed[absl::StrCat("0.di", i)] = values.at("0.do0");
-  } else if (kind == "add_bias" || kind == "add_positions") {
+  } else if (kind == "add_bias" || kind == "add_positions" || kind == "add_images") {
     passed["0.di0"] = values.at("0.do0");
   } else if (kind == "concat") {
     int64_t at = 0;

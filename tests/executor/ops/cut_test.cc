@@ -40,6 +40,9 @@ const std::set<string> kNotLinear = {
     "cross_entropy_sums",  // each rank reads its own parts, which are never added up, and makes a term
 };
 
+// Terms of these are terms of all inputs together, which are not repeated operands.
+const std::set<string> kTakesTermsTogether = {"add_linear", "join_features", "split_features_grad"};
+
 // Causal and packed attention: without cp, inputs 0 and 1 of the form with cp are one input, joined along features.
 bool IsJoinedWithoutCp(const string& kind) { return kind == "causal_attention" || kind == "packed_attention"; }
 
@@ -183,8 +186,8 @@ void AddTermProblems(const Instance& whole, std::vector<string>& problems, Cover
   const RankCoordinates rank = {.cp = c.cp, .cp_rank = c.cp_rank, .ep = c.ep, .ep_rank = c.ep_rank};
   for (size_t at = 0; at < whole.inputs.size(); ++at) {
     const OperandSignature& operand = *OperandAt(whole.signature.inputs, at);
-    const bool together = operand.repeats || kind == "add_linear";
-    if (covered && kind == "add_linear") covered->terms.insert(absl::StrCat(kind, " ", at));
+    const bool named = kTakesTermsTogether.contains(kind), together = operand.repeats || named;
+    if (covered && named) covered->terms.insert(absl::StrCat(kind, " ", at));
     if (!operand.linear || (together && at > 0)) continue;
     if (kind == "linear_weight_grad" && at == 1 && HasBias(c)) continue;  // as in Problems below
     // What adds, joins or splits takes terms of all its inputs together.

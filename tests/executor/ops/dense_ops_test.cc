@@ -230,6 +230,54 @@ TEST(Merge, PartsOfTheSequenceTogetherAreTheWhole) {
             at::IntArrayRef({0, 3}));
 }
 
+TEST(AddImages, AddsAtImageTokensSampleBySample) {
+  const at::Tensor x = Random({5, 2, 3}), rows = Random({3, 3}), dy = Random({5, 2, 3});
+  const Tensors added = Op(kImageToken).Run(ops::RunAddImages, {x, rows, Tokens()});
+  const std::vector<std::pair<int64_t, int64_t>> positions = {{1, 0}, {3, 0}, {3, 1}};  // (position, sample)
+  at::Tensor expected = x.clone(), drows = at::zeros({3, 3}, at::kDouble);
+  for (int64_t i = 0; i < 3; ++i) {
+    const auto [position, sample] = positions[i];
+    expected[position][sample].add_(rows[i]);
+    drows[i].copy_(dy[position][sample]);
+    EXPECT_EQ(added[1][i].item<int64_t>(), position * 2 + sample);
+  }
+  EXPECT_EQ(Gap(added[0], expected), 0);
+  EXPECT_EQ(Gap(Op(kImageToken).Run(ops::RunAddImagesGrad, {dy, added[1]})[0], drows), 0);
+  EXPECT_THROW(Op(kImageToken).Run(ops::RunAddImages, {x, Random({4, 3}), Tokens()}), c10::Error);
+}
+
+TEST(AddImages, TextAloneTakesNoRows) {
+  const at::Tensor text = at::zeros({2, 5}, at::kLong), x = Random({5, 2, 3});
+  const Tensors added = Op(kImageToken).Run(ops::RunAddImages, {x, Random({0, 3}), text});
+  EXPECT_EQ(Gap(added[0], x), 0);
+  EXPECT_EQ(Op(kImageToken).Run(ops::RunAddImagesGrad, {x, added[1]})[0].sizes(), at::IntArrayRef({0, 3}));
+}
+
+// The part of a tp coordinate lies inside of the zigzag part of its cp coordinate.
+TEST(AddImages, PartsOverTpAndCpTogetherAreTheWhole) {
+  const at::Tensor tokens = at::zeros({2, 8}, at::kLong);
+  const std::vector<std::pair<int64_t, int64_t>> images = {
+      {0, 1}, {0, 2}, {0, 7}, {1, 4}, {1, 5}};  // (sample, position)
+  for (const auto& [sample, position] : images) tokens[sample][position].fill_(kImage);
+  const at::Tensor x = Random({8, 2, 3}), rows = Random({5, 3}), dy = Random({8, 2, 3});
+  Attributes part = kImageToken;
+  part.insert({{"cp", int64_t{2}}, {"zigzag", int64_t{1}}});
+  const Tensors added = Op(kImageToken).Run(ops::RunAddImages, {x, rows, tokens});
+  const at::Tensor whole = Op(kImageToken).Run(ops::RunAddImagesGrad, {dy, added[1]})[0];
+  at::Tensor drows = at::zeros_like(rows);
+  for (int c = 0; c < 2; ++c) {
+    for (int t = 0; t < 2; ++t) {
+      const auto own = [&](const at::Tensor& of) { return ZigzagPiece(of, c, 2).narrow(0, 2 * t, 2); };
+      Op rank = Op(part);
+      rank.OnTpRank(t, 2).OnCpRank(c, 2);
+      const Tensors made = rank.Run(ops::RunAddImages, {own(x), rows, tokens});
+      EXPECT_EQ(Gap(made[0], own(added[0])), 0);
+      drows += rank.Run(ops::RunAddImagesGrad, {own(dy), made[1]})[0];
+    }
+  }
+  EXPECT_EQ(Gap(drows, whole), 0);
+}
+
 TEST(LocalSlice, CutsOverTpInOrderAndOverCpZigzag) {
   const at::Tensor x = Random({3, 8});
   for (int r = 0; r < 2; ++r) {

@@ -26,7 +26,8 @@ using std::string;
 
 // Where image rows went in the sequence, counted in the part, or -1. The notation says nothing of such numbers.
 bool ArePositions(const string& kind, bool input, size_t at) {
-  return at == 1 && ((kind == "merge_images" && !input) || (kind == "merge_images_grad" && input));
+  return at == 1 && (input ? kind == "merge_images_grad" || kind == "add_images_grad"
+                           : kind == "merge_images" || kind == "add_images");
 }
 
 // The index of a dim of an operand with `dims` dims: as written, or of leading dims 0, 1, ...
@@ -82,7 +83,7 @@ class Cut {
         if (string problem = ReaderProblem(i, outputs); !problem.empty())
           return absl::StrCat("output ", i, " in its reader ", problem);
       } else if (string problem = Compare(operand, i, whole_.outputs[i], outputs, true,
-                                          index_ == 's' && ArePositions(whole_.entry->name, false, i));
+                                          CutsPositions() && ArePositions(whole_.entry->name, false, i));
                  !problem.empty()) {
         return absl::StrCat("output ", i, " ", problem);
       }
@@ -133,7 +134,8 @@ class Cut {
     return units;
   }
 
-  bool IsZigzag() const { return axis_ == Axis::kCp && (index_ == 's' || index_ == 't'); }
+  bool CutsPositions() const { return index_ == 's' || index_ == 't'; }
+  bool IsZigzag() const { return axis_ == Axis::kCp && CutsPositions(); }
 
   // The units of part r.
   at::Tensor UnitsOf(int r) const {
@@ -244,11 +246,13 @@ class Cut {
     return at::arange(first, first + count, at::kLong);
   }
 
-  // From numbers that count the whole to numbers that count part r; -1 where it has nothing of them.
+  // From numbers that count the whole to numbers that count part r; -1 where it has nothing of them, or the whole is
+  // itself a part without them.
   at::Tensor InPart(const at::Tensor& numbers, int64_t per_unit, int r) const {
     const at::Tensor own = UnitsOf(r), local = at::empty({units_}, at::kLong).fill_(-1);
     local.index_copy_(0, own, at::arange(own.size(0), at::kLong));
-    const at::Tensor unit = local.index_select(0, numbers.div(per_unit, "floor"));
+    const at::Tensor absent = numbers < 0;
+    const at::Tensor unit = local.index_select(0, numbers.clamp_min(0).div(per_unit, "floor")).masked_fill(absent, -1);
     return at::where(unit < 0, unit, unit * per_unit + numbers.remainder(per_unit));
   }
 
@@ -266,7 +270,7 @@ class Cut {
     Tensors inputs, parameters, buffers, outputs;
     for (size_t i = 0; i < whole_.inputs.size(); ++i) {
       inputs.push_back(PartOf(*OperandAt(whole_.signature.inputs, i), whole_.inputs[i],
-                              index_ == 's' && ArePositions(kind, true, i), r));
+                              CutsPositions() && ArePositions(kind, true, i), r));
     }
     const auto slot = [&](const OperandSignature& operand, const at::Tensor& x) {
       return axis_ == Axis::kTp ? PartOf(operand, x, false, r) : x;
@@ -277,7 +281,7 @@ class Cut {
       buffers.push_back(slot(whole_.signature.gradients[i], whole_.gradients[i]).clone().fill_(0.5));
     for (size_t i = 0; i < whole_.outputs.size(); ++i)
       outputs.push_back(PartOf(*OperandAt(whole_.signature.outputs, i), whole_.outputs[i],
-                               index_ == 's' && ArePositions(kind, false, i), r));
+                               CutsPositions() && ArePositions(kind, false, i), r));
     const Tensors made =
         RunKind(*whole_.entry, AttributesOf(r), CoordinatesOfCase(r), inputs, parameters, buffers, outputs);
     for (at::Tensor& buffer : buffers) buffer = buffer - 0.5;

@@ -366,6 +366,8 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
   for (const StatedNumber& let : statement.lets)
     lines.push_back(absl::StrCat("let ", let.name, " = ", let.formula.text()));
   lines.push_back(absl::StrCat("stream ", TypeText(statement.stream), statement.zigzag ? " zigzag" : ""));
+  for (const StatedCarry& carry : statement.carries)
+    lines.push_back(absl::StrCat("carry ", carry.name, " ", TypeText(carry.type), carry.partial ? " partial" : ""));
   for (const auto& [name, type] : statement.given) {
     lines.push_back(absl::StrCat("given ", name, type.dtype ? absl::StrCat(" ", string(DTypeName(*type.dtype))) : "",
                                  type.host ? " host" : "", " ", TypeText(type), type.learns ? " learns" : ""));

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/text/bug.h"
@@ -17,18 +20,65 @@ using std::string;
 struct StagePart {
   const LayerBlocks* blocks = nullptr;
   string frame;
+  int stage = 0;
   bool makes_stream = false;  // the embedding
 };
 
-// In forward order.
-std::vector<StagePart> PartsOf(const Module& module, const ModuleBlocks& blocks, int stage) {
-  std::vector<StagePart> parts;
-  if (stage == 0) parts.push_back({&blocks.embedding, module.name + ".embed", true});
-  for (const LayerSummary& layer : module.layers) {
-    if (layer.stage == stage) parts.push_back({&blocks.layers.at(layer.kind), layer.frame});
-  }
-  if (stage + 1 == module.grid.pp) parts.push_back({&blocks.head, module.name + ".head"});
+// Those of all stages, in forward order.
+std::vector<StagePart> AllParts(const Module& module, const ModuleBlocks& blocks) {
+  std::vector<StagePart> parts = {{&blocks.embedding, module.name + ".embed", 0, true}};
+  const std::vector<const LayerBlocks*> layers = BlocksOfLayers(module, blocks);
+  for (size_t i = 0; i < layers.size(); ++i)
+    parts.push_back({layers[i], module.layers[i].frame, module.layers[i].stage});
+  parts.push_back({&blocks.head, module.name + ".head", module.grid.pp - 1});
   return parts;
+}
+
+std::vector<StagePart> PartsOf(const Module& module, const ModuleBlocks& blocks, int stage) {
+  std::vector<StagePart> parts = AllParts(module, blocks);
+  std::erase_if(parts, [&](const StagePart& part) { return part.stage != stage; });
+  return parts;
+}
+
+string CarryAt(const std::vector<string>& carries, size_t at) { return at < carries.size() ? carries[at] : ""; }
+
+size_t Count(const std::vector<string>& carries, const string& carry) {
+  return static_cast<size_t>(std::count(carries.begin(), carries.end(), carry));
+}
+
+// A carry where one stage hands it on to the next. What passes there has the type with which it was made.
+struct Crossing {
+  string carry;
+  ValueType type;
+  std::optional<ValueType> gradient;  // of what comes back; none: nothing does
+};
+
+// The carries that cross into a stage: made before it, and taken in it or behind it. In the order in which the piece
+// that makes them gives them.
+std::vector<Crossing> CrossingsInto(const Module& module, const ModuleBlocks& blocks, int stage) {
+  std::vector<Crossing> crossings;
+  const std::vector<StagePart> parts = AllParts(module, blocks);
+  const auto is_taken = [&](const string& carry) {
+    return std::any_of(parts.begin(), parts.end(), [&](const StagePart& part) {
+      return part.stage >= stage && Count(part.blocks->carried.inputs, carry) > 0;
+    });
+  };
+  for (const StagePart& part : parts) {
+    if (part.stage >= stage) continue;
+    const LayerBlocks& maker = *part.blocks;
+    for (size_t i = 0; i < maker.forward.outputs.size(); ++i) {
+      const string carry = CarryAt(maker.carried.outputs, i);
+      if (carry.empty() || !is_taken(carry)) continue;
+      Crossing crossing = {carry, TypeIn(maker.forward, maker.forward.outputs[i]), std::nullopt};
+      for (size_t k = 0; maker.backward && k < maker.backward->inputs.size(); ++k) {
+        if (CarryAt(maker.carried_back.inputs, k) == carry) crossing.gradient = maker.backward->inputs[k].type;
+      }
+      // The last one that makes it is the one whose value crosses.
+      std::erase_if(crossings, [&](const Crossing& earlier) { return earlier.carry == carry; });
+      crossings.push_back(std::move(crossing));
+    }
+  }
+  return crossings;
 }
 
 // Index of the first part with a backward. All parts behind it have one too, because the gradient passes through them.
@@ -68,39 +118,74 @@ const Block& ForwardOf(const LayerBlocks& blocks, Pass pass) {
   return pass == Pass::kEvaluate ? *blocks.evaluate : blocks.forward;
 }
 
-// A stage without layers: it hands its input on.
+// Values of an evaluation take no gradient.
+ValueType TypeFor(Pass pass, ValueType type) {
+  if (pass == Pass::kEvaluate) type.gradient.reset();
+  return type;
+}
+
+// A stage without layers: it hands its inputs on.
 Block PassOn(const Module& module, const ModuleBlocks& blocks, int stage, Pass pass) {
   BlockBuilder b(module.name, absl::StrCat(module.name, ".s", stage, SuffixOf(pass)), module.origin);
   const bool backward = pass == Pass::kBackward;
   const Block& embedding = ForwardOf(blocks.embedding, pass);
-  const string name = backward ? "dx_out" : "x_in";
+  std::vector<string> names = {backward ? "dx_out" : "x_in"};
   const ValueType& stream = TypeIn(embedding, embedding.outputs.front());
-  backward ? b.InputGradient(name, stream) : b.Input(name, stream);
-  return b.Finish({name}, {});
+  backward ? b.InputGradient(names.front(), stream) : b.Input(names.front(), stream);
+  for (const Crossing& crossing : CrossingsInto(module, blocks, stage)) {
+    if (backward && !crossing.gradient) continue;
+    names.push_back(backward ? absl::StrCat("d", crossing.carry, "_out") : crossing.carry + "_in");
+    backward ? b.InputGradient(names.back(), *crossing.gradient) : b.Input(names.back(), TypeFor(pass, crossing.type));
+  }
+  return b.Finish(names, {});
 }
 
-Block Forward(const Module& module, const std::vector<StagePart>& parts, int stage, Pass pass) {
+Block Forward(const Module& module, const ModuleBlocks& blocks, const std::vector<StagePart>& parts, int stage,
+              Pass pass) {
   BlockBuilder f(module.name, absl::StrCat(module.name, ".s", stage, SuffixOf(pass)), module.origin);
   string x = "x_in";
   if (!parts.front().makes_stream) f.Input(x, ForwardOf(*parts.front().blocks, pass).inputs.front().type);
-  // Inputs other than the stream have the same name in all parts. The stage takes each once.
+  std::map<string, string> carried;  // by carry: the value that it is so far
+  for (const Crossing& crossing : CrossingsInto(module, blocks, stage)) {
+    carried[crossing.carry] = crossing.carry + "_in";
+    f.Input(crossing.carry + "_in", TypeFor(pass, crossing.type));
+  }
+  // Other inputs have the same name in all parts. The stage takes each once.
   std::set<string> common;
   for (const StagePart& part : parts) {
     const std::vector<Output>& inputs = ForwardOf(*part.blocks, pass).inputs;
     for (size_t i = part.makes_stream ? 0 : 1; i < inputs.size(); ++i) {
+      if (!CarryAt(part.blocks->carried.inputs, i).empty()) continue;
       if (common.insert(inputs[i].name).second) f.Input(inputs[i].name, inputs[i].type);
     }
   }
-  std::vector<string> outputs;
+  std::vector<string> outputs;  // of the last call, without carries
   for (size_t i = 0; i < parts.size(); ++i) {
     const Block& block = ForwardOf(*parts[i].blocks, pass);
-    std::vector<string> arguments;
-    for (const Output& input : block.inputs) arguments.push_back(input.name);
+    const Carried& of_block = parts[i].blocks->carried;
+    std::vector<string> arguments, results;
+    for (size_t k = 0; k < block.inputs.size(); ++k) {
+      const string carry = CarryAt(of_block.inputs, k);
+      arguments.push_back(carry.empty() ? block.inputs[k].name : carried.at(carry));
+    }
     if (!parts[i].makes_stream) arguments.front() = x;
     outputs.clear();
-    for (const string& output : block.outputs) outputs.push_back(i + 1 < parts.size() ? absl::StrCat("x", i) : output);
-    f.Call(block, parts[i].frame, arguments, outputs);
+    for (size_t k = 0; k < block.outputs.size(); ++k) {
+      const string carry = CarryAt(of_block.outputs, k);
+      if (carry.empty()) {
+        outputs.push_back(i + 1 < parts.size() ? absl::StrCat("x", i) : block.outputs[k]);
+        results.push_back(outputs.back());
+      } else {
+        carried[carry] = absl::StrCat(carry, i);
+        results.push_back(carried[carry]);
+      }
+    }
+    f.Call(block, parts[i].frame, arguments, results);
     if (!outputs.empty()) x = outputs.front();
+  }
+  if (stage + 1 < module.grid.pp) {
+    for (const Crossing& crossing : CrossingsInto(module, blocks, stage + 1))
+      outputs.push_back(carried.at(crossing.carry));
   }
   return f.Finish(outputs, {});
 }
@@ -116,35 +201,60 @@ void ReduceFinished(const Module& module, const std::set<size_t>& finished, std:
 
 // `gives`: whether what is before the stage takes the gradients of its inputs. An embedding that does not learn takes
 // none of what it has made.
-Block Backward(const Module& module, const std::vector<StagePart>& parts, int stage, bool gives, bool reduces) {
+Block Backward(const Module& module, const ModuleBlocks& blocks, const std::vector<StagePart>& parts, int stage,
+               bool gives, bool reduces) {
   const size_t first = FirstWithBackward(parts);
   BlockBuilder b(module.name, absl::StrCat(module.name, ".s", stage, ".backward", reduces ? ".last" : ""),
                  module.origin);
-  // A head with a loss makes its gradient itself; the head of an encoder is given one by the bridge.
-  string dx;
+  // By carry, and "" for the stream: the gradient so far. A head with a loss makes that of the stream itself; the head
+  // of an encoder is given one by the bridge.
+  std::map<string, string> gradients;
   const Block& last = *parts.back().blocks->backward;
   if (!last.inputs.empty()) {
-    dx = stage + 1 == module.grid.pp ? last.inputs.front().name : "dx_out";
-    b.InputGradient(dx, last.inputs.front().type);
+    gradients[""] = stage + 1 == module.grid.pp ? last.inputs.front().name : "dx_out";
+    b.InputGradient(gradients[""], last.inputs.front().type);
+  }
+  if (stage + 1 < module.grid.pp) {
+    for (const Crossing& crossing : CrossingsInto(module, blocks, stage + 1)) {
+      if (!crossing.gradient) continue;
+      gradients[crossing.carry] = absl::StrCat("d", crossing.carry, "_out");
+      b.InputGradient(gradients[crossing.carry], *crossing.gradient);
+    }
   }
   std::vector<std::set<size_t>> finished;
   if (reduces) finished = FinishedBuckets(module, parts);
-  std::vector<string> outputs;
+  std::vector<string> outputs;  // of the last call, without those of carries
   std::vector<Instruction>& body = b.body();
   for (size_t i = parts.size(); i-- > first;) {
-    const LayerBlocks& blocks = *parts[i].blocks;
+    const LayerBlocks& of_part = *parts[i].blocks;
     // Just before the backward that needs it, so that few layers' activations are alive at once.
-    if (blocks.recompute) b.Call(*blocks.recompute, parts[i].frame, {}, {});
+    if (of_part.recompute) b.Call(*of_part.recompute, parts[i].frame, {}, {});
+    std::vector<string> arguments, results;
+    for (size_t k = 0; k < of_part.backward->inputs.size(); ++k)
+      arguments.push_back(gradients.at(CarryAt(of_part.carried_back.inputs, k)));
     outputs.clear();
-    for (const string& output : blocks.backward->outputs) {
+    for (size_t k = 0; k < of_part.backward->outputs.size(); ++k) {
+      const string carry = CarryAt(of_part.carried_back.outputs, k);
       const bool leaves = i == first;
-      outputs.push_back(!leaves ? absl::StrCat("dx", i) : parts[i].makes_stream ? output : "dx_in");
+      if (carry.empty()) {
+        outputs.push_back(!leaves                 ? absl::StrCat("dx", i)
+                          : parts[i].makes_stream ? of_part.backward->outputs[k]
+                                                  : "dx_in");
+        results.push_back(outputs.back());
+      } else {
+        gradients[carry] = absl::StrCat("d", carry, i);
+        results.push_back(gradients[carry]);
+      }
     }
-    b.Call(*blocks.backward, parts[i].frame, dx.empty() ? std::vector<string>{} : std::vector<string>{dx}, outputs);
+    b.Call(*of_part.backward, parts[i].frame, arguments, results);
     if (reduces) ReduceFinished(module, finished[i], body);
-    if (!outputs.empty()) dx = outputs.front();
+    if (!outputs.empty()) gradients[""] = outputs.front();
   }
-  return b.Finish(gives ? outputs : std::vector<string>(), {});
+  if (!gives) return b.Finish({}, {});
+  for (const Crossing& crossing : CrossingsInto(module, blocks, stage)) {
+    if (crossing.gradient) outputs.push_back(gradients.at(crossing.carry));
+  }
+  return b.Finish(outputs, {});
 }
 
 Instruction Collective(OpKind kind, const string& input, const string& output, DType dtype, int64_t elements,
@@ -200,6 +310,14 @@ bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage) 
          (stage == 0 || HasBackward(module, blocks, stage - 1));
 }
 
+std::vector<string> CarriesInto(const Module& module, const ModuleBlocks& blocks, int stage, bool gradients) {
+  std::vector<string> carries;
+  for (const Crossing& crossing : CrossingsInto(module, blocks, stage)) {
+    if (!gradients || crossing.gradient) carries.push_back(crossing.carry);
+  }
+  return carries;
+}
+
 StageBlocks LowerStage(const Module& module, const ModuleBlocks& blocks, int stage, bool reduces_early) {
   const std::vector<StagePart> parts = PartsOf(module, blocks, stage);
   if (parts.empty()) {
@@ -208,17 +326,18 @@ StageBlocks LowerStage(const Module& module, const ModuleBlocks& blocks, int sta
     if (blocks.embedding.evaluate) result.evaluate = PassOn(module, blocks, stage, Pass::kEvaluate);
     return result;
   }
-  StageBlocks result = {.forward = Forward(module, parts, stage, Pass::kForward)};
-  if (blocks.embedding.evaluate) result.evaluate = Forward(module, parts, stage, Pass::kEvaluate);
+  StageBlocks result = {.forward = Forward(module, blocks, parts, stage, Pass::kForward)};
+  if (blocks.embedding.evaluate) result.evaluate = Forward(module, blocks, parts, stage, Pass::kEvaluate);
   const bool has_backward = parts.back().blocks->backward.has_value();
   const bool gives = has_backward && GivesGradient(module, blocks, stage);
-  if (has_backward) result.backward = Backward(module, parts, stage, gives, false);
+  if (has_backward) result.backward = Backward(module, blocks, parts, stage, gives, false);
   // Without a bucket that several ranks share, nothing is reduced, and the last microbatch needs no block of its own.
   const auto shared = [&](const Bucket& bucket) {
     return bucket.stage == stage && !(bucket.reduce_group.empty() && bucket.tp_group.empty());
   };
   const bool sharded = std::any_of(module.buckets.begin(), module.buckets.end(), shared);
-  if (reduces_early && sharded && has_backward) result.last_backward = Backward(module, parts, stage, gives, true);
+  if (reduces_early && sharded && has_backward)
+    result.last_backward = Backward(module, blocks, parts, stage, gives, true);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "planner/compile/schedule/blocks/block_builder.h"
@@ -33,6 +34,11 @@ StageBlocks LowerStage(const Module& module, const ModuleBlocks& blocks, int sta
 
 // Whether the stage hands a gradient to the stage before it, or over the bridge.
 bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage);
+
+// The carries (model_statement.h) that the stage before `stage` hands to it, beside the stream; those whose gradients
+// come back. A stage takes them as "deep_in" and gives them as "deep_out" in a program, their gradients as "ddeep_out"
+// and "ddeep_in".
+std::vector<std::string> CarriesInto(const Module& module, const ModuleBlocks& blocks, int stage, bool gradients);
 
 // The reduce-scatter of a bucket's gradients and, where tp ranks hold terms of a sum, the all-reduce of the shards over
 // tp (docs/training/step.md#gradient-reduction). `bucket`: index in Module::buckets.

@@ -29,6 +29,8 @@ class BackwardDeriver {
     for (size_t output : piece_.outputs) {
       if (!uses_.TakesGradient(output)) continue;
       ValueType type = piece_.type(output);
+      if (const auto stated = piece_.output_gradients.find(output); stated != piece_.output_gradients.end())
+        type.layout = stated->second;
       piece_.gradient_inputs.push_back(piece_.Add(
           {.name = "d" + piece_.values[output].stated, .stated = piece_.values[output].stated, .type = type}));
       AddTerm(output, piece_.gradient_inputs.back());
@@ -239,15 +241,30 @@ class BackwardDeriver {
     const std::vector<BackwardKind> kinds = BackwardKindsOf(piece_, step);
     return !kinds.empty() && std::all_of(kinds.begin(), kinds.end(), [](const BackwardKind& kind) {
       const GradientOperand& first = kind.rule->operands.front();
+      // Of several gradients each may be another sum.
+      const auto gradients = std::count_if(
+          kind.rule->operands.begin(), kind.rule->operands.end(),
+          [](const GradientOperand& each) { return each.kind == GradientOperand::Kind::kOutputGradient; });
       return first.kind == GradientOperand::Kind::kOutputGradient && kind.info->signature->inputs.front().linear &&
-             kind.rule->operands.size() <= 2;
+             kind.rule->operands.size() <= 2 && gradients == 1;
     });
+  }
+
+  // The gradient of a carry may be stated to be a term of a sum. Those of parts of a value are joined as they are, and
+  // the gradient of the value is summed.
+  bool StaysTerm(size_t value) const {
+    if (const std::optional<size_t> maker = piece_.MakerOf(value))
+      return piece_.forward[*maker].kind == OpKind::kSplitFeatures;
+    const std::optional<Layout>& gradient = piece_.type(value).gradient;
+    return gradient && std::any_of(gradient->begin(), gradient->end(),
+                                   [](const auto& along) { return along.second.state == State::kPartial; });
   }
 
   // The gradient of a value that is whole over an axis is a term where each rank has only a part of its uses. One that
   // was gathered is scattered where the gather is undone. One of a product stays a term, since its backward is linear
   // in it: what that makes is summed. Any other is summed at once.
   size_t Summed(size_t value, size_t gradient) {
+    if (StaysTerm(value)) return gradient;
     const std::optional<size_t> maker = piece_.MakerOf(value);
     if (maker &&
         (piece_.forward[*maker].kind == OpKind::kAllGather || piece_.forward[*maker].kind == OpKind::kAllGatherV))

@@ -87,7 +87,23 @@ bool EmbeddingLearns(const PieceContext& context) {
 
 // Whether something learns in the embedding and the layers of the module, or before them: then gradients pass layers.
 // The projection of an encoder may learn alone, and so may adapters of layers.
-bool LayersLearn(const PieceContext& context) { return context.module().trains_layers() || EmbeddingLearns(context); }
+// Weights of its projection may also lie between layers, in those that give carries.
+bool LayersLearn(const PieceContext& context) {
+  const Module& module = context.module();
+  const bool taps = context.numbers()("taps") > 0;
+  return module.trains_layers() || (taps && module.trains_projection) || EmbeddingLearns(context);
+}
+
+// Which of these values are carries, or gradients of carries.
+std::vector<string> CarriesAmong(const PieceContext& context, const DerivedPiece& piece,
+                                 const std::vector<size_t>& values) {
+  std::vector<string> carries;
+  for (size_t value : values) {
+    const string& stated = piece.values[value].stated;
+    carries.push_back(context.IsCarry(stated) ? stated : "");
+  }
+  return carries;
+}
 
 LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, const string& word) {
   const Module& module = context.module();
@@ -108,17 +124,25 @@ LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, 
     PutInOrder(stated.overlap_forward, piece, piece.forward);
     PutInOrder(stated.overlap_backward, piece, piece.backward);
   }
+  Carried carried = {CarriesAmong(context, piece, piece.inputs), CarriesAmong(context, piece, piece.outputs)};
+  Carried carried_back = {CarriesAmong(context, piece, piece.gradient_inputs),
+                          CarriesAmong(context, piece, piece.gradient_outputs)};
   SlotGradients gradients = std::move(piece.slot_gradients);
   const PieceBlocks made(context, std::move(piece));
   const string name = absl::StrCat(module.name, ".", word);
-  LayerBlocks blocks = {.forward = made.Forward(name + ".forward"), .gradients = std::move(gradients)};
+  LayerBlocks blocks = {.forward = made.Forward(name + ".forward"),
+                        .gradients = std::move(gradients),
+                        .carried = std::move(carried),
+                        .carried_back = std::move(carried_back)};
   blocks.backward = made.Backward(name + ".backward", blocks.forward, LayersLearn(context));
+  if (blocks.backward->outputs.empty()) blocks.carried_back.outputs.clear();
   return blocks;
 }
 
 void AddEvaluation(ModuleBlocks& blocks) {
   for (LayerBlocks* piece : {&blocks.embedding, &blocks.head}) piece->evaluate = MakeEvaluation(piece->forward);
   for (auto& [kind, layer] : blocks.layers) layer.evaluate = MakeEvaluation(layer.forward);
+  for (LayerBlocks& tap : blocks.taps) tap.evaluate = MakeEvaluation(tap.forward);
 }
 
 // For sums of losses by source, which are outside of blocks: inside, nothing knows which sample is of which source.
@@ -134,10 +158,19 @@ ModuleBlocks DeriveModule(const BlockInputs& inputs, const Module& module, const
                           bool overlaps_dispatch) {
   const PieceContext context(inputs, module, statement, overlaps_dispatch);
   ModuleBlocks blocks = {
-      DerivePiece(context, statement.embed, "embed"), DerivePiece(context, statement.head, "head"), {}};
+      DerivePiece(context, statement.embed, "embed"), DerivePiece(context, statement.head, "head"), {}, {}};
+  const char taps = statement.TapLetter();
+  const bool one_kind = statement.layers.size() == (taps != 0 ? 2U : 1U);  // beside the taps
   for (const LayerSummary& layer : module.layers) {
+    if (taps != 0 && layer.kind == taps) {
+      const auto tap = static_cast<int64_t>(blocks.taps.size());
+      const PieceContext at_tap(inputs, module, statement, overlaps_dispatch, tap);
+      blocks.taps.push_back(
+          DerivePiece(at_tap, statement.layers.at(taps), absl::StrCat(statement.FindLayer(taps)->word, ".", tap)));
+      continue;
+    }
     if (blocks.layers.contains(layer.kind)) continue;
-    const string word = statement.layers.size() == 1 ? "layer" : statement.FindLayer(layer.kind)->word;
+    const string word = one_kind ? "layer" : statement.FindLayer(layer.kind)->word;
     blocks.layers.emplace(layer.kind, DerivePiece(context, statement.layers.at(layer.kind), word));
   }
   if (inputs.evaluates) AddEvaluation(blocks);
@@ -146,6 +179,7 @@ ModuleBlocks DeriveModule(const BlockInputs& inputs, const Module& module, const
   FinishBlocks(blocks.embedding, EmbeddingLearns(context), Recompute::kNothing);
   FinishBlocks(blocks.head, learns || module.trained(), Recompute::kNothing);
   for (auto& [kind, layer] : blocks.layers) FinishBlocks(layer, learns, RecomputeOf(module, kind));
+  for (LayerBlocks& tap : blocks.taps) FinishBlocks(tap, learns, RecomputeOf(module, taps));
   return blocks;
 }
 

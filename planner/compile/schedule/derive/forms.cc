@@ -92,6 +92,8 @@ CutIndex FormRules::CutOver(Axis axis, const DerivedCompute& compute) const {
       }
     }
   }
+  // What finds its own positions among those of a sequence has them cut over tp, also where it is given terms of a sum.
+  if (axis == Axis::kTp && compute.kind == OpKind::kAddImages) return {'t', false};
   if (by_features) return {'f', false};
   const bool leading = !signature.inputs.empty() && signature.inputs.front().leading;
   return leading && any_cut ? CutIndex{'0', zigzag} : CutIndex{};

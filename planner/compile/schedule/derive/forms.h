@@ -43,7 +43,7 @@ class FormRules {
   FormRules(const PieceContext& context, const DerivedPiece& piece) : context_(context), piece_(piece) {}
 
   // The first of: a weight's cut; the cut that an input has, if it may stay; over cp the positions; over cp the
-  // features, for kinds that work by features; the first leading dim.
+  // features, for kinds that work by features; over tp the positions of add_images; the first leading dim.
   CutIndex CutOver(Axis axis, const DerivedCompute& compute) const;
 
   // Types of the outputs, once all inputs have the forms that are wanted. No gradient layouts.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -32,6 +33,10 @@ class ForwardDeriver {
       for (size_t i = 0; i < (compute.each ? context_.encoders().size() : 1); ++i) AddCompute(compute, i);
     }
     for (const string& name : stated_.outputs) {
+      if (const StatedCarry* carry = context_.statement().FindCarry(name)) {
+        GiveCarry(*carry);
+        continue;
+      }
       conversions_.StartReader();
       size_t& output = Known(name);
       output = conversions_.Bring(output, FormOfEnd(goes_over_bridge));
@@ -44,8 +49,42 @@ class ForwardDeriver {
   }
 
  private:
+  // How many values have the name.
+  size_t CountOf(const string& name) const { return name.ends_with('*') ? context_.encoders().size() : 1; }
+
+  void TakeCarry(const StatedCarry& carry) {
+    const int64_t before = context_.numbers().TapsBefore(stated_);
+    for (size_t i = 0; i < CountOf(carry.name); ++i) {
+      std::optional<ValueType> type = context_.TypeOf(carry, i, before);
+      if (!type) continue;
+      piece_.inputs.push_back(Define(NameOf(carry.name, i), *std::move(type)));
+      values_[KeyOf(carry.name, i)] = piece_.inputs.back();
+    }
+  }
+
+  // It leaves in the form that its line says.
+  void GiveCarry(const StatedCarry& carry) {
+    const int64_t behind = context_.numbers().TapsBehind(stated_);
+    for (size_t i = 0; i < CountOf(carry.name); ++i) {
+      const std::optional<ValueType> type = context_.TypeOf(carry, i, behind);
+      if (!type) continue;
+      WantedForm wanted;
+      for (Axis axis : {Axis::kTp, Axis::kCp}) {
+        if (context_.size(axis) == 1) continue;
+        const auto along = type->layout.find(axis);
+        wanted[axis] = along == type->layout.end() ? std::nullopt : std::optional<int>(along->second.dim);
+      }
+      conversions_.StartReader();
+      size_t& output = Known(KeyOf(carry.name, i));
+      output = conversions_.Bring(output, wanted);
+      piece_.outputs.push_back(output);
+      if (type->gradient) piece_.output_gradients[output] = *type->gradient;
+    }
+  }
+
   // One value, one for each encoder, or none.
   void AddInput(const string& name) {
+    if (const StatedCarry* carry = context_.statement().FindCarry(name)) return TakeCarry(*carry);
     const string plain = name.ends_with('*') || name.ends_with('?') ? name.substr(0, name.size() - 1) : name;
     if (name.ends_with('?') && !context_.packed_documents()) return;
     if (!name.ends_with('*')) {

@@ -27,8 +27,9 @@ int DerivedSlot::CutOver(Axis axis) const {
 }
 
 PieceContext::PieceContext(const BlockInputs& inputs, const Module& module, const ModelStatement& statement,
-                           bool overlaps_dispatch)
-    : inputs_(inputs), module_(module), statement_(statement), numbers_(inputs.budget, module, statement),
+                           bool overlaps_dispatch, int64_t tap)
+    : inputs_(inputs), module_(module), statement_(statement),
+      numbers_(ModelNumbers(inputs.budget, module, statement).AtTap(tap)),
       overlaps_dispatch_(overlaps_dispatch && module.grid.ep * module.grid.expert_tp > 1) {
   for (const Bridge& bridge : inputs.bridges) {
     if (bridge.to != module.name) continue;
@@ -63,20 +64,48 @@ DerivedSlot PieceContext::SlotOf(const StatedPiece& piece, std::string_view name
   return slot;
 }
 
-ValueType PieceContext::TypeOf(const StatedType& stated, size_t encoder) const {
+std::optional<ValueType> PieceContext::TypeOf(const StatedCarry& carry, size_t encoder, int64_t count) const {
+  StatedType stated = carry.type;
+  stated.learns = !carry.name.ends_with('*') || encoders_.at(encoder).learns;
+  ValueType type = TypeOf(stated, encoder, numbers_.Counting(count));
+  if (type.dims.back() == Dim(int64_t{0})) return std::nullopt;
+  for (Axis axis : {Axis::kTp, Axis::kCp}) {
+    if (carry.partial && type.gradient && size(axis) > 1) (*type.gradient)[axis] = {AxisLayout::State::kPartial};
+  }
+  return type;
+}
+
+bool PieceContext::IsCarry(std::string_view value) const {
+  for (const StatedCarry& carry : statement_.carries) {
+    if (carry.name == value) return true;
+    if (!carry.name.ends_with('*')) continue;
+    const string plain = carry.name.substr(0, carry.name.size() - 1);
+    for (const FeedingEncoder& encoder : encoders_) {
+      if (encoder.prefix + plain == value) return true;
+    }
+  }
+  return false;
+}
+
+ValueType PieceContext::TypeOf(const StatedType& stated, size_t encoder, const ModelNumbers& numbers) const {
   ValueType type = {stated.dtype.value_or(dtype()), {}, {}, std::nullopt, stated.host};
   for (const StatedType::Size& size : stated.sizes) {
     if (const string* symbol = std::get_if<string>(&size)) {
       const bool each = symbol->ends_with('*');
       type.dims.emplace_back(absl::StrCat(module_.name, ".", each ? encoders_.at(encoder).symbol : *symbol));
     } else {
-      type.dims.emplace_back(numbers_.SizeOf(std::get<Expression>(size)));
+      type.dims.emplace_back(numbers.SizeOf(std::get<Expression>(size)));
     }
   }
   for (Axis axis : stated.over) {
     if (size(axis) == 1) continue;
     type.layout[axis] = {AxisLayout::State::kSharded, stated.cut, axis == Axis::kCp && statement_.zigzag};
-    if (int64_t* number = std::get_if<int64_t>(&type.dims[static_cast<size_t>(stated.cut)])) *number /= size(axis);
+    Dim& dim = type.dims[static_cast<size_t>(stated.cut)];
+    if (int64_t* number = std::get_if<int64_t>(&dim)) *number /= size(axis);
+    // Rows that are stated as those of all ranks have another name where they are cut.
+    for (const auto& [part, whole] : statement_.gathered) {
+      if (dim == Dim(absl::StrCat(module_.name, ".", whole))) dim = absl::StrCat(module_.name, ".", part);
+    }
   }
   if (stated.learns) type.gradient = type.layout;
   return type;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,9 +38,10 @@ struct FeedingEncoder {
 
 class PieceContext {
  public:
-  // `statement`: of the module's model. All must outlive it.
-  PieceContext(const BlockInputs& inputs, const Module& module, const ModelStatement& statement,
-               bool overlaps_dispatch);
+  // `statement`: of the module's model. All must outlive it. `tap`: of a layer that takes carries, its number among
+  // those.
+  PieceContext(const BlockInputs& inputs, const Module& module, const ModelStatement& statement, bool overlaps_dispatch,
+               int64_t tap = 0);
 
   const ModelStatement& statement() const { return statement_; }
   const ModelNumbers& numbers() const { return numbers_; }
@@ -57,7 +59,11 @@ class PieceContext {
   DerivedSlot SlotOf(const StatedPiece& piece, std::string_view slot) const;
 
   // The types of stated values, local to a rank. `encoder`: of which encoder a starred size is.
-  ValueType TypeOf(const StatedType& stated, size_t encoder) const;
+  ValueType TypeOf(const StatedType& stated, size_t encoder) const { return TypeOf(stated, encoder, numbers_); }
+  // Of a carry before which so many taps stand; none: it is not there.
+  std::optional<ValueType> TypeOf(const StatedCarry& carry, size_t encoder, int64_t count) const;
+  // Whether it is the name of a carry in blocks.
+  bool IsCarry(std::string_view value) const;
 
   // The attributes whose values are formulas. With several allowed values the statement's setting says which.
   Attributes AttributesOf(OpKind kind) const;
@@ -72,6 +78,7 @@ class PieceContext {
 
  private:
   double NumberOf(const std::string& name) const;
+  ValueType TypeOf(const StatedType& stated, size_t encoder, const ModelNumbers& numbers) const;
 
   const BlockInputs& inputs_;
   const Module& module_;

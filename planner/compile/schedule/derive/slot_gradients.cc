@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "planner/base/text/bug.h"
 
@@ -11,7 +12,8 @@ namespace planwright {
 std::vector<TpGradient> GradientsOverTp(const Module& module, const ModuleBlocks& blocks) {
   const std::string embed = module.name + ".embed", head = module.name + ".head";
   std::map<std::string_view, const LayerBlocks*> pieces = {{embed, &blocks.embedding}, {head, &blocks.head}};
-  for (const LayerSummary& layer : module.layers) pieces.emplace(layer.frame, &blocks.layers.at(layer.kind));
+  const std::vector<const LayerBlocks*> layers = BlocksOfLayers(module, blocks);
+  for (size_t i = 0; i < layers.size(); ++i) pieces.emplace(module.layers[i].frame, layers[i]);
   std::vector<TpGradient> gradients;
   for (const Storage& storage : module.storages) {
     TpGradient& gradient = gradients.emplace_back(TpGradient::kSharded);

@@ -43,6 +43,7 @@ void AddBlocks(const LoweredModule& lowered, std::vector<Block>& blocks) {
   };
   add_layer(lowered.blocks.embedding);
   for (const auto& [kind, layer] : lowered.blocks.layers) add_layer(layer);
+  for (const LayerBlocks& tap : lowered.blocks.taps) add_layer(tap);
   add_layer(lowered.blocks.head);
   for (const StageBlocks& stage : lowered.stages) {
     blocks.push_back(stage.forward);

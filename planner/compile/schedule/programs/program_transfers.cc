@@ -51,10 +51,15 @@ void ProgramBuilder::AddSends(const LoweredModule& lowered, int stage, const str
   const Module& module = *lowered.module;
   const int m = MicrobatchOf(action);
   const bool forward = action[0] == 'F';
-  if (forward && stage < lowered.last_stage())
+  if (forward && stage < lowered.last_stage()) {
     transfers.parts.push_back(WithStage(module, 1, false, true, ValueOf(module, m, "x_out")));
+    for (const string& carry : CarriesInto(module, lowered.blocks, stage + 1, false))
+      transfers.parts.push_back(WithStage(module, 1, false, true, ValueOf(module, m, carry + "_out")));
+  }
   if (!forward && stage > 0 && GivesGradient(module, lowered.blocks, stage)) {
     transfers.parts.push_back(WithStage(module, -1, true, true, ValueOf(module, m, "dx_in")));
+    for (const string& carry : CarriesInto(module, lowered.blocks, stage, true))
+      transfers.parts.push_back(WithStage(module, -1, true, true, ValueOf(module, m, absl::StrCat("d", carry, "_in"))));
   }
   if (!leads) return;
   if (!lowered.language()) {
@@ -82,15 +87,27 @@ void ProgramBuilder::AddReceives(const LoweredModule& lowered, int stage, const 
   };
   // The call reads these values, so they have the types of its block's inputs.
   const Block& block = forward ? ForwardOf(lowered, stage) : *lowered.stages[stage].backward;
-  const auto receive_from_stage = [&](int shift, const char* name) {
+  const auto receive_from_stage = [&](int shift, const string& name) {
     const ValueType& type = InputNamed(block, name).type;
     ExchangePart part = WithStage(module, shift, !forward, false, ValueOf(module, m, name));
-    // No message says a shape: the rows of an encoder follow from the sizes of its images.
-    if (std::holds_alternative<string>(type.dims[0])) part.sizes = ValueOf(module, m, "image_grid");
+    // No message says a shape: the rows of an encoder follow from the sizes of its images, and those that a language
+    // model has of it are counted by sample.
+    if (std::holds_alternative<string>(type.dims[0])) {
+      const bool counted = lowered.language() && !lowered.bridges.empty();
+      part.sizes = ValueOf(
+          module, m, counted ? BridgeValue(inputs_.bridges, *lowered.bridges.front(), "sample_rows") : "image_grid");
+    }
     receive(std::move(part), type);
   };
-  if (forward && stage > 0) receive_from_stage(-1, "x_in");
-  if (!forward && stage < lowered.last_stage()) receive_from_stage(1, "dx_out");
+  if (forward && stage > 0) {
+    receive_from_stage(-1, "x_in");
+    for (const string& carry : CarriesInto(module, lowered.blocks, stage, false)) receive_from_stage(-1, carry + "_in");
+  }
+  if (!forward && stage < lowered.last_stage()) {
+    receive_from_stage(1, "dx_out");
+    for (const string& carry : CarriesInto(module, lowered.blocks, stage + 1, true))
+      receive_from_stage(1, absl::StrCat("d", carry, "_out"));
+  }
   if (!leads) return;
   // Rows that waited go out with the exchange that brings this gradient: the language model does both in one exchange.
   if (!forward && !lowered.language()) AddSendsOfRows(lowered, RowsBeforeGradients(lowered) + m, transfers);
