@@ -59,17 +59,40 @@ struct Maps {
   CUtensorMap q, k, v, da, dk, dv;
 };
 
-// The keys of this block, and in which order it takes the blocks of queries. All blocks that have 128 keys come first,
-// of all heads. Those that have fewer end sooner, and fill the last round.
+// Sequences of one length.
+struct Run {
+  Maps maps;
+  GradientShape shape;
+  int first_piece = 0;      // of the launch
+  int64_t first_block = 0;  // of queries, of all runs
+};
+
+template <int most>
+struct Work {
+  Run runs[most];
+  int count = 0;
+
+  // Of this block.
+  __device__ const Run& RunOf(int block) const {
+    int run = 0;
+    if (most > 1)
+      while (run + 1 < count && block >= runs[run + 1].first_piece) ++run;
+    return runs[run];
+  }
+};
+
+// The keys of this block, and in which order it takes the blocks of queries. All blocks of a run that have 128 keys come
+// first, of all heads. Those that have fewer end sooner, and fill the last round.
 struct Piece {
-  __device__ explicit Piece(const GradientShape& shape) {
+  __device__ explicit Piece(const Run& run) {
+    const GradientShape& shape = run.shape;
     const int whole = shape.length / kKeyRows, all_whole = whole * shape.heads * shape.sequences;
-    const int index = static_cast<int>(blockIdx.x);
+    const int index = static_cast<int>(blockIdx.x) - run.first_piece;
     const int of = index < all_whole ? index / whole : index - all_whole;
     const int block = index < all_whole ? index % whole : whole;
     keys = {block * kKeyRows, of % shape.heads, of / shape.heads};
     rows = min(shape.length - keys.row, kKeyRows);
-    head0 = static_cast<int64_t>(of) * shape.query_blocks;
+    head0 = run.first_block + static_cast<int64_t>(of) * shape.query_blocks;
     query_block = static_cast<int>(static_cast<int64_t>(block) * shape.query_blocks / (whole + 1));
     blocks = shape.query_blocks;
   }
@@ -77,7 +100,7 @@ struct Piece {
     if (++query_block == blocks) query_block = 0;
   }
   __device__ TileAt Queries() const { return {query_block * kQueryBlock, keys.head, keys.sequence}; }
-  __device__ int64_t Block() const { return head0 + query_block; }  // among those of all heads and sequences
+  __device__ int64_t Block() const { return head0 + query_block; }  // among those of all runs
 
   TileAt keys;
   int rows;       // of keys
@@ -287,9 +310,9 @@ __device__ void SumKeyGradients(Shared& shared, const Maps& maps, int group, con
   WaitForBulk();
 }
 
+template <int most>
 __global__ void __launch_bounds__(kBackwardThreads, 1)
-    AttentionGradKernel(const __grid_constant__ Maps maps, const float* statistics, float* sums,
-                        const __grid_constant__ GradientShape shape) {
+    AttentionGradKernel(const float* statistics, float* sums, const __grid_constant__ Work<most> work) {
   extern __shared__ unsigned char memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory + (1024 - SharedAddress(memory) % 1024) % 1024);
   if (threadIdx.x == 0) {
@@ -297,58 +320,98 @@ __global__ void __launch_bounds__(kBackwardThreads, 1)
     ShowPrepared();
   }
   __syncthreads();
-  const Piece piece(shape);
+  const Run& run = work.RunOf(static_cast<int>(blockIdx.x));
+  const Piece piece(run);
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
   if (warpgroup == 0) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kBringingRegisters));
-    if (threadIdx.x == 0) Bring(shared, maps, statistics, piece);
+    if (threadIdx.x == 0) Bring(shared, run.maps, statistics, piece);
   } else if (warpgroup == 1) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kDqRegisters));
     AddQueryGradients(shared, sums, piece);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kKeyRegisters));
     if ((warpgroup - 2) * kGroupRows < piece.rows)
-      SumKeyGradients(shared, maps, warpgroup - 2, piece, shape);
+      SumKeyGradients(shared, run.maps, warpgroup - 2, piece, run.shape);
     else
       LetPass(shared, piece.blocks);
   }
 }
 
-// Blocks of queries of all heads and sequences.
-int64_t QueryBlocks(const Attention& x) { return x.sequences * x.heads * Blocks(x.length, kQueryBlock); }
+// Blocks of queries of all heads and sequences of the runs before `run`.
+int64_t FirstQueryBlock(const Attention& x, int run) {
+  int64_t blocks = 0;
+  for (int i = 0; i < run; ++i) blocks += x.runs[i].sequences * x.heads * Blocks(x.runs[i].length, kQueryBlock);
+  return blocks;
+}
+
+int64_t QueryBlocks(const Attention& x) { return FirstQueryBlock(x, static_cast<int>(x.runs.size())); }
+
+GradientShape ShapeOf(const Attention& x, const EqualSequences& run) {
+  GradientShape shape;
+  shape.length = static_cast<int>(run.length), shape.heads = static_cast<int>(x.heads);
+  shape.sequences = static_cast<int>(run.sequences), shape.rows = x.rows();
+  shape.query_blocks = Blocks(run.length, kQueryBlock);
+  shape.scale = static_cast<float>(x.scale), shape.scale2 = static_cast<float>(x.scale * kLog2E);
+  return shape;
+}
+
+template <int most>
+cudaError_t LaunchRuns(const Attention& x, const AttentionGradients& d, int first, int end, cudaStream_t stream) {
+  const int64_t width = x.heads * kAttentionHeadDim;
+  float *sums = d.workspace, *statistics = sums + QueryBlocks(x) * kBlockSums;
+  Work<most> work;
+  work.count = end - first;
+  int64_t row = FirstRow(x, first), block = FirstQueryBlock(x, first);
+  int pieces = 0;
+  cudaError_t error = cudaSuccess;
+  const auto map = [&](CUtensorMap* to, const __nv_bfloat16* matrix, const EqualSequences& sequences, int64_t stride) {
+    if (error == cudaSuccess) error = MapTiles(to, matrix + row * stride, sequences, x.heads, stride, kGroupRows);
+  };
+  for (int i = first; i < end; ++i) {
+    const EqualSequences& sequences = x.runs[i];
+    Run& run = work.runs[i - first];
+    map(&run.maps.q, x.q, sequences, x.stride), map(&run.maps.k, x.k, sequences, x.stride);
+    map(&run.maps.v, x.v, sequences, x.stride), map(&run.maps.da, d.da, sequences, width);
+    map(&run.maps.dk, d.dk, sequences, d.stride), map(&run.maps.dv, d.dv, sequences, d.stride);
+    run.shape = ShapeOf(x, sequences), run.first_piece = pieces, run.first_block = block;
+    pieces += Blocks(sequences.length, kKeyRows) * run.shape.heads * run.shape.sequences;
+    row += sequences.rows(), block += int64_t{run.shape.query_blocks} * run.shape.heads * run.shape.sequences;
+  }
+  if (error == cudaSuccess)
+    error = cudaFuncSetAttribute(AttentionGradKernel<most>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+  if (error != cudaSuccess) return error;
+
+  const auto of_each = [&](const auto& launch) {
+    int64_t first_row = FirstRow(x, first);
+    for (int i = first; i < end; first_row += x.runs[i++].rows()) launch(work.runs[i - first], first_row);
+  };
+  of_each([&](const Run& run, int64_t first_row) {
+    const dim3 pairs(Blocks(int64_t{run.shape.query_blocks} * kQueryBlock * run.shape.heads, kPairs),
+                     static_cast<unsigned>(run.shape.sequences));
+    PrepareGradientKernel<<<pairs, kPairThreads, 0, stream>>>(
+        d.a + first_row * width, d.da + first_row * width, d.lse + first_row, statistics + run.first_block * kStatistics,
+        sums + run.first_block * kBlockSums, run.shape);
+  });
+  AttentionGradKernel<most>
+      <<<static_cast<unsigned>(pieces), kBackwardThreads, kSharedBytes, stream>>>(statistics, sums, work);
+  of_each([&](const Run& run, int64_t first_row) {
+    const dim3 blocks(static_cast<unsigned>(run.shape.query_blocks), static_cast<unsigned>(run.shape.heads),
+                      static_cast<unsigned>(run.shape.sequences));
+    RoundQueryGradientKernel<<<blocks, kWarpgroup, 0, stream>>>(sums + run.first_block * kBlockSums,
+                                                                 d.dq + first_row * d.stride, d.stride, run.shape);
+  });
+  return cudaSuccess;
+}
 
 }  // namespace
 
 int64_t AttentionWorkspace(const Attention& x) { return QueryBlocks(x) * (kBlockSums + kStatistics); }
 
 cudaError_t LaunchAttentionGrad(const Attention& x, const AttentionGradients& d, cudaStream_t stream) {
-  Maps maps;
-  cudaError_t error = cudaSuccess;
-  const auto map = [&](CUtensorMap* to, const __nv_bfloat16* matrix, int64_t stride) {
-    if (error == cudaSuccess) error = MapTiles(to, matrix, x, stride, kGroupRows);
-  };
-  map(&maps.q, x.q, x.stride), map(&maps.k, x.k, x.stride), map(&maps.v, x.v, x.stride);
-  map(&maps.da, d.da, x.heads * kAttentionHeadDim);
-  map(&maps.dk, d.dk, d.stride), map(&maps.dv, d.dv, d.stride);
-  if (error == cudaSuccess)
-    error = cudaFuncSetAttribute(AttentionGradKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
-  if (error != cudaSuccess) return error;
-
-  GradientShape shape;
-  shape.length = static_cast<int>(x.length), shape.heads = static_cast<int>(x.heads);
-  shape.sequences = static_cast<int>(x.sequences), shape.rows = x.sequences * x.length;
-  shape.query_blocks = Blocks(x.length, kQueryBlock);
-  shape.scale = static_cast<float>(x.scale), shape.scale2 = static_cast<float>(x.scale * kLog2E);
-  const auto heads = static_cast<unsigned>(x.heads), sequences = static_cast<unsigned>(x.sequences);
-  const auto blocks = static_cast<unsigned>(shape.query_blocks);
-  float *sums = d.workspace, *statistics = sums + QueryBlocks(x) * kBlockSums;
-
-  const dim3 pairs(Blocks(static_cast<int64_t>(blocks) * kQueryBlock * heads, kPairs), sequences);
-  PrepareGradientKernel<<<pairs, kPairThreads, 0, stream>>>(d.a, d.da, d.lse, statistics, sums, shape);
-  const unsigned pieces = Blocks(x.length, kKeyRows) * heads * sequences;
-  AttentionGradKernel<<<pieces, kBackwardThreads, kSharedBytes, stream>>>(maps, statistics, sums, shape);
-  RoundQueryGradientKernel<<<dim3(blocks, heads, sequences), kWarpgroup, 0, stream>>>(sums, d.dq, d.stride, shape);
-  return cudaSuccess;
+  return ForRunsAtOnce(x, [&](auto most, int first, int end) {
+    return LaunchRuns<most.value>(x, d, first, end, stream);
+  });
 }
 
 }  // namespace planwright::executor::ops

@@ -53,11 +53,29 @@ struct Shared {
 constexpr int kSharedBytes = static_cast<int>(sizeof(Shared)) + 1024;
 static_assert(kSharedBytes <= 227 * 1024, "a block of Hopper has no more");
 
-struct Shape {
-  int length = 0, heads = 0;
-  int64_t rows = 0;                                 // of all sequences
-  int query_tiles = 0, key_blocks = 0, pieces = 0;  // of a sequence; of a sequence; of all sequences and heads
-  float scale = 1, scale2 = 1;                      // of scores; the same times log2(e)
+// Sequences of one length.
+struct Run {
+  CUtensorMap q, k, v, a;
+  int length = 0;
+  int query_tiles = 0, key_blocks = 0;  // of a sequence
+  int first_piece = 0;                  // of the launch
+  int64_t first_row = 0;                // of all sequences
+};
+
+template <int most>
+struct Work {
+  Run runs[most];
+  int count = 0, pieces = 0, heads = 0;
+  int64_t rows = 0;             // of all sequences, those of other launches too
+  float scale = 1, scale2 = 1;  // of scores; the same times log2(e)
+
+  // Of a piece of the work.
+  __device__ const Run& RunOf(int index) const {
+    int run = 0;
+    if (most > 1)
+      while (run + 1 < count && index >= runs[run + 1].first_piece) ++run;
+    return runs[run];
+  }
 };
 
 struct KeyTurn {
@@ -69,34 +87,35 @@ struct KeyTurn {
   }
 };
 
-// Piece `index` of the work: 192 queries of a head. Those of a sequence and head follow each other, so that blocks that
-// run at a time read the same keys.
-__device__ TileAt Piece(const Shape& shape, int index) {
-  const int of = index / shape.query_tiles;
-  return {index % shape.query_tiles * kQueryRows, of % shape.heads, of / shape.heads};
+// Piece `index` of a run: 192 queries of a head. Those of a sequence and head follow each other, so that blocks that run
+// at a time read the same keys.
+__device__ TileAt Piece(const Run& run, int heads, int index) {
+  const int of = index / run.query_tiles;
+  return {index % run.query_tiles * kQueryRows, of % heads, of / heads};
 }
 
 // One thread brings queries, keys and values of all pieces of this block.
-__device__ void Bring(Shared& shared, const CUtensorMap& q, const CUtensorMap& k, const CUtensorMap& v,
-                      const Shape& shape) {
+template <int most>
+__device__ void Bring(Shared& shared, const Work<most>& work) {
   KeyTurn turn;
   uint32_t q_parity = 0;
-  for (int index = static_cast<int>(blockIdx.x); index < shape.pieces; index += static_cast<int>(gridDim.x)) {
-    TileAt at = Piece(shape, index);
+  for (int index = static_cast<int>(blockIdx.x); index < work.pieces; index += static_cast<int>(gridDim.x)) {
+    const Run& run = work.RunOf(index);
+    TileAt at = Piece(run, work.heads, index - run.first_piece);
     for (int group = 0; group < kGroups; ++group, at.row += kGroupRows) {
       WaitFor(&shared.q_empty[group], q_parity ^ 1);
       ArriveExpecting(&shared.q_full[group], kHeadBytes<kGroupRows>);
-      LoadTile(shared.q[group], q, at, &shared.q_full[group]);
+      LoadTile(shared.q[group], run.q, at, &shared.q_full[group]);
     }
     q_parity ^= 1;
-    for (int block = shape.key_blocks - 1; block >= 0; --block, turn.Advance()) {
+    for (int block = run.key_blocks - 1; block >= 0; --block, turn.Advance()) {
       at.row = block * kKeyRows;
       WaitFor(&shared.k_empty[turn.stage], turn.parity ^ 1);
       ArriveExpecting(&shared.k_full[turn.stage], kHeadBytes<kKeyRows>);
-      LoadTile(shared.k[turn.stage], k, at, &shared.k_full[turn.stage]);
+      LoadTile(shared.k[turn.stage], run.k, at, &shared.k_full[turn.stage]);
       WaitFor(&shared.v_empty[turn.stage], turn.parity ^ 1);
       ArriveExpecting(&shared.v_full[turn.stage], kHeadBytes<kKeyRows>);
-      LoadTile(shared.v[turn.stage], v, at, &shared.v_full[turn.stage]);
+      LoadTile(shared.v[turn.stage], run.v, at, &shared.v_full[turn.stage]);
     }
   }
 }
@@ -163,7 +182,8 @@ __device__ void EndTurn(int group) { ArriveAtNamed(1 + (group + 1) % kGroups, 2 
 __device__ void WaitWithin(int group) { WaitAtNamed(1 + kGroups + group, kWarpgroup); }
 
 // Warpgroup `group` of the three has every third 64 queries.
-__device__ void Attend(Shared& shared, const CUtensorMap& a, float* lse, int group, const Shape& shape) {
+template <int most>
+__device__ void Attend(Shared& shared, float* lse, int group, const Work<most>& work) {
   const int thread = static_cast<int>(threadIdx.x) % kWarpgroup, lane = thread % 32;
   const uint32_t q = SharedAddress(shared.q[group]);
   const auto release = [&](uint64_t* empty) {
@@ -174,8 +194,9 @@ __device__ void Attend(Shared& shared, const CUtensorMap& a, float* lse, int gro
   float s[kEachScore], o[kEachOfHead];
   uint32_t p[kEachScore / 2];
   if (group == kGroups - 1) EndTurn(group);  // the first one begins
-  for (int index = static_cast<int>(blockIdx.x); index < shape.pieces; index += static_cast<int>(gridDim.x)) {
-    TileAt at = Piece(shape, index);
+  for (int index = static_cast<int>(blockIdx.x); index < work.pieces; index += static_cast<int>(gridDim.x)) {
+    const Run& run = work.RunOf(index);
+    TileAt at = Piece(run, work.heads, index - run.first_piece);
     at.row += group * kGroupRows;
     WaitFor(&shared.q_full[group], q_parity);
     WaitFor(&shared.k_full[turn.stage], turn.parity);
@@ -187,14 +208,14 @@ __device__ void Attend(Shared& shared, const CUtensorMap& a, float* lse, int gro
     WaitForProducts<0>();
     Hold(s);
     release(&shared.k_empty[turn.stage]);
-    Mask(s, shape.length - (shape.key_blocks - 1) * kKeyRows);
+    Mask(s, run.length - (run.key_blocks - 1) * kKeyRows);
     Rows rows;
-    rows.TakeExponentials<true>(s, shape.scale2);
+    rows.TakeExponentials<true>(s, work.scale2);
     PackAll(p, s);
 #pragma unroll
     for (float& x : o) x = 0;
 
-    for (int block = shape.key_blocks - 2; block >= 0; --block) {
+    for (int block = run.key_blocks - 2; block >= 0; --block) {
       const KeyTurn before = turn;
       turn.Advance();
       WaitFor(&shared.k_full[turn.stage], turn.parity);
@@ -211,7 +232,7 @@ __device__ void Attend(Shared& shared, const CUtensorMap& a, float* lse, int gro
       WaitForProducts<1>();
       Hold(s);
       release(&shared.k_empty[turn.stage]);
-      rows.TakeExponentials<false>(s, shape.scale2);
+      rows.TakeExponentials<false>(s, work.scale2);
       WaitForProducts<0>();
       Hold(o);
       release(&shared.v_empty[before.stage]);
@@ -232,9 +253,9 @@ __device__ void Attend(Shared& shared, const CUtensorMap& a, float* lse, int gro
       rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], 1);
       rows.sum[r] += __shfl_xor_sync(~0u, rows.sum[r], 2);
       const int row = at.row + thread / 32 * 16 + lane / 4 + 8 * r;
-      if (lane % 4 == 0 && row < shape.length)
-        lse[at.head * shape.rows + static_cast<int64_t>(at.sequence) * shape.length + row] =
-            rows.top[r] * shape.scale + logf(rows.sum[r]);
+      if (lane % 4 == 0 && row < run.length)
+        lse[at.head * work.rows + run.first_row + static_cast<int64_t>(at.sequence) * run.length + row] =
+            rows.top[r] * work.scale + logf(rows.sum[r]);
     }
     if (thread == 0) WaitForBulkReads();  // of the piece before
     WaitWithin(group);
@@ -246,7 +267,7 @@ __device__ void Attend(Shared& shared, const CUtensorMap& a, float* lse, int gro
     ShowToBulk();
     WaitWithin(group);
     if (thread == 0) {
-      StoreTile(a, shared.a[group], at);
+      StoreTile(run.a, shared.a[group], at);
       CommitBulk();
     }
   }
@@ -254,10 +275,9 @@ __device__ void Attend(Shared& shared, const CUtensorMap& a, float* lse, int gro
   if (thread == 0) WaitForBulk();
 }
 
+template <int most>
 __global__ void __launch_bounds__(kForwardThreads, 1)
-    AttentionKernel(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k,
-                    const __grid_constant__ CUtensorMap v, const __grid_constant__ CUtensorMap a, float* lse,
-                    const __grid_constant__ Shape shape) {
+    AttentionKernel(float* lse, const __grid_constant__ Work<most> work) {
   extern __shared__ unsigned char memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory + (1024 - SharedAddress(memory) % 1024) % 1024);
   if (threadIdx.x == 0) {
@@ -268,42 +288,65 @@ __global__ void __launch_bounds__(kForwardThreads, 1)
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
   if (warpgroup == 0) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kBringingRegisters));
-    if (threadIdx.x == 0) Bring(shared, q, k, v, shape);
+    if (threadIdx.x == 0) Bring(shared, work);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kAttendingRegisters));
-    Attend(shared, a, lse, warpgroup - 1, shape);
+    Attend(shared, lse, warpgroup - 1, work);
   }
+}
+
+template <int most>
+cudaError_t LaunchRuns(const Attention& x, __nv_bfloat16* a, float* lse, int first, int end, cudaStream_t stream) {
+  const int64_t width = x.heads * kAttentionHeadDim;
+  Work<most> work;
+  work.count = end - first, work.heads = static_cast<int>(x.heads), work.rows = x.rows();
+  work.scale = static_cast<float>(x.scale), work.scale2 = static_cast<float>(x.scale * kLog2E);
+  int64_t row = FirstRow(x, first);
+  cudaError_t error = cudaSuccess;
+  const auto map = [&](CUtensorMap* to, const __nv_bfloat16* matrix, const EqualSequences& sequences, int64_t stride,
+                       int rows) {
+    if (error == cudaSuccess) error = MapTiles(to, matrix + row * stride, sequences, x.heads, stride, rows);
+  };
+  for (int i = first; i < end; ++i) {
+    const EqualSequences& sequences = x.runs[i];
+    Run& run = work.runs[i - first];
+    map(&run.q, x.q, sequences, x.stride, kGroupRows), map(&run.k, x.k, sequences, x.stride, kKeyRows);
+    map(&run.v, x.v, sequences, x.stride, kKeyRows), map(&run.a, a, sequences, width, kGroupRows);
+    run.length = static_cast<int>(sequences.length);
+    run.query_tiles = Blocks(sequences.length, kQueryRows), run.key_blocks = Blocks(sequences.length, kKeyRows);
+    run.first_piece = work.pieces, run.first_row = row;
+    work.pieces += static_cast<int>(sequences.sequences * x.heads) * run.query_tiles;
+    row += sequences.rows();
+  }
+  if (error == cudaSuccess)
+    error = cudaFuncSetAttribute(AttentionKernel<most>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+  if (error != cudaSuccess) return error;
+  const int blocks = std::min(std::max(DeviceAttribute(cudaDevAttrMultiProcessorCount), 1), work.pieces);
+  AttentionKernel<most><<<blocks, kForwardThreads, kSharedBytes, stream>>>(lse, work);
+  return cudaSuccess;
 }
 
 }  // namespace
 
+int64_t Attention::rows() const { return FirstRow(*this, static_cast<int>(runs.size())); }
+
 bool HopperTakes(const Attention& x) {
   constexpr int64_t kLimit = std::numeric_limits<int>::max(), kGridLimit = 65535;
   const auto on_16_bytes = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; };
-  return x.sequences > 0 && x.sequences <= kGridLimit && x.heads > 0 && x.heads <= kGridLimit && x.length > 0 &&
-         x.length <= kLimit / (x.sequences * x.heads * kAttentionHeadDim) && x.stride % 8 == 0 && on_16_bytes(x.q) &&
-         on_16_bytes(x.k) && on_16_bytes(x.v) && DeviceIsHopper();
+  if (x.heads <= 0 || x.heads > kGridLimit || x.runs.empty()) return false;
+  int64_t left = kLimit / (x.heads * kAttentionHeadDim);  // of rows
+  for (const EqualSequences& run : x.runs) {
+    if (run.sequences <= 0 || run.sequences > kGridLimit || run.length <= 0 || run.length > left / run.sequences)
+      return false;
+    left -= run.rows();
+  }
+  return x.stride % 8 == 0 && on_16_bytes(x.q) && on_16_bytes(x.k) && on_16_bytes(x.v) && DeviceIsHopper();
 }
 
 cudaError_t LaunchAttention(const Attention& x, __nv_bfloat16* a, float* lse, cudaStream_t stream) {
-  CUtensorMap q_map, k_map, v_map, a_map;
-  cudaError_t error = MapTiles(&q_map, x.q, x, x.stride, kGroupRows);
-  if (error == cudaSuccess) error = MapTiles(&k_map, x.k, x, x.stride, kKeyRows);
-  if (error == cudaSuccess) error = MapTiles(&v_map, x.v, x, x.stride, kKeyRows);
-  if (error == cudaSuccess) error = MapTiles(&a_map, a, x, x.heads * kAttentionHeadDim, kGroupRows);
-  if (error == cudaSuccess)
-    error = cudaFuncSetAttribute(AttentionKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
-  if (error != cudaSuccess) return error;
-
-  Shape shape;
-  shape.length = static_cast<int>(x.length), shape.heads = static_cast<int>(x.heads);
-  shape.rows = x.sequences * x.length;
-  shape.query_tiles = Blocks(x.length, kQueryRows), shape.key_blocks = Blocks(x.length, kKeyRows);
-  shape.pieces = static_cast<int>(x.sequences * x.heads) * shape.query_tiles;
-  shape.scale = static_cast<float>(x.scale), shape.scale2 = static_cast<float>(x.scale * kLog2E);
-  const int blocks = std::min(std::max(DeviceAttribute(cudaDevAttrMultiProcessorCount), 1), shape.pieces);
-  AttentionKernel<<<blocks, kForwardThreads, kSharedBytes, stream>>>(q_map, k_map, v_map, a_map, lse, shape);
-  return cudaSuccess;
+  return ForRunsAtOnce(x, [&](auto most, int first, int end) {
+    return LaunchRuns<most.value>(x, a, lse, first, end, stream);
+  });
 }
 
 }  // namespace planwright::executor::ops

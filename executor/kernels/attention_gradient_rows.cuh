@@ -18,10 +18,11 @@ __device__ inline int PlaceOf(int query) {
   return query / 16 * 16 + query % 8 / 2 * 4 + query % 16 / 8 * 2 + query % 2;
 }
 
+// Of a run. The kernels of this file are launched for each, with pointers to what is its own.
 struct GradientShape {
   int length = 0, heads = 0, sequences = 0;
   int query_blocks = 0;         // of a sequence
-  int64_t rows = 0;             // of all sequences
+  int64_t rows = 0;             // of the sequences of all runs
   float scale = 1, scale2 = 1;  // of scores; the same times log2(e)
 };
 

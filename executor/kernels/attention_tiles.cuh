@@ -6,6 +6,9 @@
 // either index as the summed one, and nothing is padded.
 #pragma once
 
+#include <algorithm>
+#include <type_traits>
+
 #include "executor/kernels/attention.h"
 #include "executor/kernels/hopper.cuh"
 
@@ -22,13 +25,17 @@ inline constexpr int kSliceBytes = rows* kSliceRowBytes;
 template <int rows>
 inline constexpr int kHeadBytes = kSlices* kSliceBytes<rows>;
 
+// Runs of a launch. Each has its tensor maps in the parameters of the kernel. Most launches have one run, for which
+// kernels are compiled apart.
+constexpr int kRunsAtOnce = 16;
+
 // log2(e)
 constexpr double kLog2E = 1.4426950408889634;
 
 // ---- Loads and stores ----
 
-// Coordinates of a tile: its first row in its sequence, head and sequence. Rows behind the sequence's end are loaded as
-// 0 and not stored.
+// Coordinates of a tile: its first row in its sequence, head, and sequence of its run. Rows behind the sequence's end
+// are loaded as 0 and not stored.
 struct TileAt {
   int row, head, sequence;
 };
@@ -197,15 +204,16 @@ __device__ inline float Exp2(float x) {
 
 // ---- On the host ----
 
-// Tiles of `box_rows` rows of one head, in a matrix whose rows are `stride` elements apart.
-inline cudaError_t MapTiles(CUtensorMap* map, const __nv_bfloat16* matrix, const Attention& x, int64_t stride,
-                            int box_rows) {
+// Tiles of `box_rows` rows of one head, in the rows of a run. `matrix` is the first of them, `stride` elements before
+// the next.
+inline cudaError_t MapTiles(CUtensorMap* map, const __nv_bfloat16* matrix, const EqualSequences& run, int64_t heads,
+                            int64_t stride, int box_rows) {
   const auto encode = MapEncoder();
   if (encode == nullptr) return cudaErrorNotSupported;
   const auto bytes = [](int64_t elements) { return static_cast<cuuint64_t>(elements) * sizeof(__nv_bfloat16); };
-  const cuuint64_t sizes[] = {kSliceColumns, static_cast<cuuint64_t>(x.length),
-                              static_cast<cuuint64_t>(x.heads) * kSlices, static_cast<cuuint64_t>(x.sequences)};
-  const cuuint64_t strides[] = {bytes(stride), bytes(kSliceColumns), bytes(x.length * stride)};
+  const cuuint64_t sizes[] = {kSliceColumns, static_cast<cuuint64_t>(run.length),
+                              static_cast<cuuint64_t>(heads) * kSlices, static_cast<cuuint64_t>(run.sequences)};
+  const cuuint64_t strides[] = {bytes(stride), bytes(kSliceColumns), bytes(run.length * stride)};
   const cuuint32_t box[] = {kSliceColumns, static_cast<cuuint32_t>(box_rows), kSlices, 1}, steps[] = {1, 1, 1, 1};
   const CUresult result = encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<__nv_bfloat16*>(matrix), sizes,
                                  strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B,
@@ -214,5 +222,24 @@ inline cudaError_t MapTiles(CUtensorMap* map, const __nv_bfloat16* matrix, const
 }
 
 inline int Blocks(int64_t rows, int64_t each) { return static_cast<int>((rows + each - 1) / each); }
+
+// Rows of the runs before `run`.
+inline int64_t FirstRow(const Attention& x, int run) {
+  int64_t rows = 0;
+  for (int i = 0; i < run; ++i) rows += x.runs[i].rows();
+  return rows;
+}
+
+// Calls `launch(most, first, end)` for all runs of x, as few at a time as one call takes: `most` is 1 or kRunsAtOnce as a
+// type, `end` is the first run behind those of the call. Ends with the first error.
+template <typename LaunchRuns>
+cudaError_t ForRunsAtOnce(const Attention& x, const LaunchRuns& launch) {
+  const auto runs = static_cast<int>(x.runs.size());
+  if (runs == 1) return launch(std::integral_constant<int, 1>(), 0, 1);
+  cudaError_t error = cudaSuccess;
+  for (int first = 0; first < runs && error == cudaSuccess; first += kRunsAtOnce)
+    error = launch(std::integral_constant<int, kRunsAtOnce>(), first, std::min(runs, first + kRunsAtOnce));
+  return error;
+}
 
 }  // namespace planwright::executor::ops

@@ -1,8 +1,8 @@
-// The vision encoder's attention in bf16, by kernels that take all images at once. Without cp, images of as many rows
-// each are a batch: of our own kernels for Hopper (executor/kernels/attention.h), or, if all images of the run have one
-// size, of cuDNN's (cudnn_attention.h), which has one program for each number of images. Otherwise it is LibTorch's
-// flash kernel for sequences of different lengths. executor/ops/vision_attention.cc has the plain form, which defines
-// operands and results.
+// The vision encoder's attention in bf16, by kernels that take all images at once. Without cp these are our own kernels
+// for Hopper (executor/kernels/attention.h), or, if all images of the run have one size, so that they are a batch,
+// cuDNN's (cudnn_attention.h), which has one program for each number of images. Otherwise it is LibTorch's flash kernel
+// for sequences of different lengths. executor/ops/vision_attention.cc has the plain form, which defines operands and
+// results.
 #include "executor/ops/packed_attention.h"
 
 #include <ATen/Context.h>
@@ -17,6 +17,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "executor/base/tensors.h"
 #include "executor/kernels/attention.h"
@@ -30,32 +32,34 @@
 namespace planwright::executor::ops {
 namespace {
 
-// Without cp, and with as many rows in each image.
-bool IsBatch(const PackedAttention& attention) {
-  return !attention.parted && std::all_of(attention.images.begin(), attention.images.end(), [&](const auto& image) {
-    return image.queries == attention.images[0].queries;
-  });
+// Images of as many rows each that follow each other.
+std::vector<EqualSequences> RunsOf(const PackedAttention& attention) {
+  std::vector<EqualSequences> runs;
+  for (const AttendedImage& image : attention.images) {
+    if (runs.empty() || runs.back().length != image.queries) runs.push_back({.sequences = 0, .length = image.queries});
+    ++runs.back().sequences;
+  }
+  return runs;
 }
 
 // The images as sequences of our own kernels; nothing unless these take them. The order in which they add to the
 // gradient of q is not fixed.
-std::optional<Attention> OwnBatch(const PackedAttention& attention) {
+std::optional<Attention> OwnSequences(const PackedAttention& attention) {
   const PackedHeads& h = attention.h;
   const auto& [q, k, v] = attention.x;
-  if (!IsBatch(attention) || h.head_dim != kAttentionHeadDim || at::globalContext().deterministicAlgorithms())
+  if (attention.parted || h.head_dim != kAttentionHeadDim || at::globalContext().deterministicAlgorithms())
     return std::nullopt;
   for (const at::Tensor& x : {q, k, v})
     if (x.scalar_type() != at::kBFloat16 || x.stride(0) != q.stride(0) || x.stride(1) != 1) return std::nullopt;
   const auto elements = [](const at::Tensor& x) { return static_cast<const __nv_bfloat16*>(x.const_data_ptr()); };
-  const Attention batch = {.q = elements(q),
-                           .k = elements(k),
-                           .v = elements(v),
-                           .stride = q.stride(0),
-                           .sequences = static_cast<int64_t>(attention.images.size()),
-                           .length = attention.images[0].queries,
-                           .heads = h.heads,
-                           .scale = h.scale()};
-  return HopperTakes(batch) ? std::optional<Attention>(batch) : std::nullopt;
+  Attention sequences = {.q = elements(q),
+                         .k = elements(k),
+                         .v = elements(v),
+                         .stride = q.stride(0),
+                         .runs = RunsOf(attention),
+                         .heads = h.heads,
+                         .scale = h.scale()};
+  return HopperTakes(sequences) ? std::optional<Attention>(std::move(sequences)) : std::nullopt;
 }
 
 // [N, heads * head_dim] as [images, rows of an image, heads, head_dim]
@@ -66,7 +70,7 @@ at::Tensor Sequences(const PackedAttention& attention, const at::Tensor& rows) {
 
 // The images as a batch of sequences of one length, views of the projections; nothing unless cuDNN's kernel takes it.
 std::optional<FlashOperands> CudnnBatch(const PackedAttention& attention) {
-  if (!IsBatch(attention) || !OneImageSize(attention.data)) return std::nullopt;
+  if (attention.parted || !OneImageSize(attention.data) || RunsOf(attention).size() != 1) return std::nullopt;
   const FlashOperands batch = {Sequences(attention, attention.x.q), Sequences(attention, attention.x.k),
                                Sequences(attention, attention.x.v), attention.h.scale()};
   return TakesCudnn(batch) ? std::optional<FlashOperands>(batch) : std::nullopt;
@@ -104,29 +108,29 @@ at::Tensor JoinHeads(const at::Tensor& x) { return x.reshape({x.size(0), -1}); }
 // [images, rows of an image, heads, head_dim] -> [N, heads * head_dim]
 at::Tensor JoinImages(const at::Tensor& x) { return x.reshape({x.size(0) * x.size(1), x.size(2) * x.size(3)}); }
 
-Tensors OwnForward(const PackedAttention& attention, const Attention& batch) {
+Tensors OwnForward(const PackedAttention& attention, const Attention& own) {
   const at::Tensor& q = attention.x.q;
   const at::Tensor a = at::empty(q.sizes(), q.options());
-  const at::Tensor lse = at::empty({batch.heads, q.size(0)}, q.options().dtype(at::kFloat));
-  C10_CUDA_CHECK(LaunchAttention(batch, Elements<__nv_bfloat16>(a), Elements<float>(lse), CurrentStream()));
+  const at::Tensor lse = at::empty({own.heads, q.size(0)}, q.options().dtype(at::kFloat));
+  C10_CUDA_CHECK(LaunchAttention(own, Elements<__nv_bfloat16>(a), Elements<float>(lse), CurrentStream()));
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return {a, lse};
 }
 
 // The gradients of q, k and v are columns of one tensor, as q, k and v are.
-Tensors OwnBackward(const PackedAttention& attention, const Attention& batch, const at::Tensor& da, const at::Tensor& a,
+Tensors OwnBackward(const PackedAttention& attention, const Attention& own, const at::Tensor& da, const at::Tensor& a,
                     const at::Tensor& lse) {
   const auto in_vectors = [](const at::Tensor& x) {
     return LiesInVectors(x) ? x : at::empty_like(x, at::MemoryFormat::Contiguous).copy_(x);
   };
   const at::Tensor &q = attention.x.q, own_a = in_vectors(a), own_da = in_vectors(da), own_lse = lse.contiguous();
   const int64_t width = attention.h.width();
-  TORCH_CHECK(da.sizes() == q.sizes() && a.sizes() == q.sizes() && lse.dim() == 2 && lse.size(0) == batch.heads &&
+  TORCH_CHECK(da.sizes() == q.sizes() && a.sizes() == q.sizes() && lse.dim() == 2 && lse.size(0) == own.heads &&
                   lse.size(1) == q.size(0),
               "attention of ", q.sizes(), " has gradients ", da.sizes(), ", results ", a.sizes(), " and sums ",
               lse.sizes());
   const at::Tensor dqkv = at::empty({q.size(0), 3 * width}, q.options());
-  const at::Tensor workspace = at::empty({AttentionWorkspace(batch)}, q.options().dtype(at::kFloat));
+  const at::Tensor workspace = at::empty({AttentionWorkspace(own)}, q.options().dtype(at::kFloat));
   __nv_bfloat16* dq = Elements<__nv_bfloat16>(dqkv);
   const AttentionGradients gradients = {.a = Elements<__nv_bfloat16>(own_a),
                                         .lse = Elements<float>(own_lse),
@@ -136,7 +140,7 @@ Tensors OwnBackward(const PackedAttention& attention, const Attention& batch, co
                                         .dv = dq + 2 * width,
                                         .stride = 3 * width,
                                         .workspace = Elements<float>(workspace)};
-  C10_CUDA_CHECK(LaunchAttentionGrad(batch, gradients, CurrentStream()));
+  C10_CUDA_CHECK(LaunchAttentionGrad(own, gradients, CurrentStream()));
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return {dqkv};
 }
@@ -194,7 +198,7 @@ bool TakesPackedAttentionGrad(const ComputeBinding& binding) {
 Tensors FastPackedAttention(const ComputeContext& context) {
   const PackedAttention attention(context, 0, context.inputs.size() - 1);
   if (attention.x.q.size(0) == 0) return RunPackedAttention(context);
-  if (const auto batch = OwnBatch(attention)) return OwnForward(attention, *batch);
+  if (const auto own = OwnSequences(attention)) return OwnForward(attention, *own);
   if (const auto batch = CudnnBatch(attention)) return CudnnBatchForward(*batch);
   return FlashForward(attention);
 }
@@ -202,9 +206,9 @@ Tensors FastPackedAttention(const ComputeContext& context) {
 Tensors FastPackedAttentionGrad(const ComputeContext& context) {
   const PackedAttention attention(context, 1, context.inputs.size() - 1);
   if (attention.x.q.size(0) == 0) return RunPackedAttentionGrad(context);
-  const size_t own = attention.parted ? 3 : 2;
-  const at::Tensor &da = context.inputs[0], &a = context.inputs[own], &lse = context.inputs[own + 1];
-  if (const auto batch = OwnBatch(attention)) return OwnBackward(attention, *batch, da, a, lse);
+  const size_t results = attention.parted ? 3 : 2;
+  const at::Tensor &da = context.inputs[0], &a = context.inputs[results], &lse = context.inputs[results + 1];
+  if (const auto own = OwnSequences(attention)) return OwnBackward(attention, *own, da, a, lse);
   if (const auto batch = CudnnBatch(attention)) return CudnnBatchBackward(attention, *batch, da, a, lse);
   return FlashBackward(attention, da, a, lse);
 }

@@ -109,11 +109,12 @@ bool HasCudnn() {
   return ops::TakesCudnn({x, x, x});
 }
 
-bool HasOwn() { return ops::HopperTakes(ops::Attention{.sequences = 1, .length = 1, .heads = kHeads}); }
+bool HasOwn() { return ops::HopperTakes(ops::Attention{.runs = {{.sequences = 1, .length = 1}}, .heads = kHeads}); }
 
 TEST(FlashAttention, MeetsThePlainFormForwardAndBackward) {
   if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
-  EXPECT_EQ(CompareWithThePlainForm({6, 8, 2, 4, 2, 4, 20, 14}, Plan{}), Kernels{"flash"});
+  const Draw draw = {.head_dim = kOtherHeadDim};
+  EXPECT_EQ(CompareWithThePlainForm({6, 8, 2, 4, 2, 4, 20, 14}, Plan{}, draw), Kernels{"flash"});
 }
 
 // Images of one size are a batch of cuDNN's kernel. 290 and 58 rows: no whole number of the kernel's tiles.
@@ -151,6 +152,27 @@ TEST(FlashAttention, OwnKernelsTakeManyImages) {
   }
 }
 
+// Images of several sizes, in any order: those of one size that follow each other are a run.
+TEST(FlashAttention, OwnKernelsTakeImagesOfSeveralSizes) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  if (!HasOwn()) GTEST_SKIP() << "no Hopper";
+  EXPECT_EQ(CompareWithThePlainForm({6, 8, 2, 4, 2, 4, 20, 14}, Plan{}), kOwn);
+  EXPECT_EQ(CompareWithThePlainForm({1, 990, 1, 1, 1, 990, 1, 990, 1, 102}, Plan{}), kOwn);
+  EXPECT_EQ(CompareWithThePlainForm({1, 54, 1, 53, 1, 55, 1, 118, 1, 182, 1, 183}, Plan{}), kOwn);
+}
+
+// More runs than a launch takes, one more than that, and as many.
+TEST(FlashAttention, OwnKernelsTakeMoreSizesThanALaunch) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  if (!HasOwn()) GTEST_SKIP() << "no Hopper";
+  for (const int64_t images : {16, 17, 40}) {
+    SCOPED_TRACE(images);
+    std::vector<int64_t> sizes;
+    for (int64_t image = 0; image < images; ++image) sizes.insert(sizes.end(), {1, 1 + image * 37 % 230});
+    EXPECT_EQ(CompareWithThePlainForm(sizes, Plan{}), kOwn);
+  }
+}
+
 // Equal scores of about -1000 in every block of keys: the maximum stays, so what is summed up must stay too. The sum of
 // exponentials is then the number of keys, to the rounding of a number of this size.
 TEST(FlashAttention, OwnKernelsKeepSumsWhereTheMaximumStays) {
@@ -182,7 +204,8 @@ TEST(FlashAttention, OwnKernelsGiveAbsentKeysNoWeight) {
 // The flash kernel's order of additions is fixed; and what the plan says of sizes is not trusted blindly.
 TEST(FlashAttention, DeterministicRunsAndOtherSizesTakeTheFlashKernel) {
   if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
-  EXPECT_EQ(CompareWithThePlainForm({20, 14, 6, 8}, PlanOfOneSize(20, 14)), Kernels{"flash"});
+  EXPECT_EQ(CompareWithThePlainForm({20, 14, 6, 8}, PlanOfOneSize(20, 14), {.head_dim = kOtherHeadDim}),
+            Kernels{"flash"});
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   EXPECT_EQ(CompareWithThePlainForm({20, 14, 20, 14}, PlanOfOneSize(20, 14)), Kernels{"flash"});
   at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false);

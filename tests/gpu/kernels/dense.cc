@@ -1,6 +1,7 @@
 // Timing of what libraries do: dense products and attention, and the passes that move values between kernels. The same
 // products are timed in plain PyTorch by torch_layers.py, under the same names.
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include "tests/executor/ops/run_op.h"
@@ -44,11 +45,40 @@ void AddAttentionCases(std::vector<KernelCase>& cases) {
                    }});
 }
 
+// Images of the vision encoder, 16 heads of 80. Each has so many patches, in squares of 4, and 8 class tokens.
+void AddImageCases(std::vector<KernelCase>& cases, const std::string& name, const std::vector<int64_t>& patches) {
+  constexpr int64_t kImageHeads = 16, kImageHeadDim = 80, kClassTokens = 8;
+  const Attributes heads = {{"heads", kImageHeads}, {"head_dim", kImageHeadDim}, {"class_tokens", kClassTokens}};
+  std::vector<int64_t> sizes;
+  double pairs = 0, rows = 0;
+  for (const int64_t each : patches) {
+    sizes.insert(sizes.end(), {4, each / 4});
+    const auto of_image = static_cast<double>(each + kClassTokens);
+    rows += of_image, pairs += of_image * of_image;
+  }
+  const at::Tensor grid = at::tensor(sizes, at::kLong).view({-1, 2});
+  const auto values = [&](int64_t columns) {
+    return at::randn({static_cast<int64_t>(rows), columns}, at::TensorOptions(at::kCUDA).dtype(at::kBFloat16));
+  };
+  const at::Tensor qkv = values(3 * kImageHeads * kImageHeadDim), da = values(kImageHeads * kImageHeadDim);
+  const Tensors forward = Op(heads).Run(ops::RunPackedAttention, {qkv, grid});
+  const double flops = 4 * pairs * kImageHeads * kImageHeadDim, bytes = 2 * rows * 4 * kImageHeads * kImageHeadDim;
+  cases.push_back({"packed_attention " + name, bytes, flops, 0, [=] {
+                     Op(heads).Run(ops::RunPackedAttention, {qkv, grid});
+                   }});
+  cases.push_back({"packed_attention_grad " + name, 2 * bytes, 2.5 * flops, 0, [=] {
+                     Op(heads).Run(ops::RunPackedAttentionGrad, {da, qkv, forward[0], forward[1], grid});
+                   }});
+}
+
 }  // namespace
 
 std::vector<KernelCase> DenseCases() {
   std::vector<KernelCase> cases;
   AddAttentionCases(cases);
+  AddImageCases(cases, "2 x 6144", {6144, 6144});
+  AddImageCases(cases, "6144, 4096, 2048", {6144, 4096, 2048});
+  AddImageCases(cases, "12 sizes", {3072, 256, 1024, 2048, 512, 1536, 256, 1280, 3072, 768, 640, 1792});
   AddProductCases(cases, "in_proj", 2688, 10304);
   AddProductCases(cases, "out_proj", 4096, 2688);
   AddProductCases(cases, "qkv", 2688, 6144);
