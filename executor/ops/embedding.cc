@@ -76,6 +76,10 @@ at::Tensor RowOfToken(const at::Tensor& images, int64_t rows) {
   return images.reshape({-1}).cumsum(0).sub_(1).clamp_min_(0).clamp_max_(rows - 1).view_as(images);
 }
 
+// [samples, positions] -> [positions, samples, 1]. A copy: LibTorch lays a result as its operands lie, and all values
+// of the model would lie by samples.
+at::Tensor ByPosition(const at::Tensor& mask) { return mask.t().contiguous().unsqueeze(-1); }
+
 }  // namespace
 
 EmbeddingRows::EmbeddingRows(const ComputeContext& context, const at::Tensor& tokens, int64_t rows) {
@@ -128,7 +132,7 @@ Tensors RunMergeImages(const ComputeContext& context) {
     positions = PositionsInPart(part, positions, images.size(1), images.size(0));
   }
   const at::Tensor gathered = rows.index_select(0, row.t().reshape({-1})).view(e.sizes());
-  return {at::where(here.t().unsqueeze(-1), gathered, e), positions};
+  return {at::where(ByPosition(here), gathered, e), positions};
 }
 
 Tensors RunMergeImagesGrad(const ComputeContext& context) {
@@ -157,7 +161,7 @@ Tensors RunAddImages(const ComputeContext& context) {
   const at::Tensor part = PositionsHere(context, sequence, x.size(0), positions.options());
   const at::Tensor row = RowOfToken(images, rows.size(0)).index_select(1, part), here = images.index_select(1, part);
   const at::Tensor gathered = rows.index_select(0, row.t().reshape({-1})).view(x.sizes());
-  return {at::where(here.t().unsqueeze(-1), x + gathered, x), PositionsInPart(part, positions, sequence, samples)};
+  return {at::where(ByPosition(here), x + gathered, x), PositionsInPart(part, positions, sequence, samples)};
 }
 
 Tensors RunAddImagesGrad(const ComputeContext& context) {

@@ -202,6 +202,35 @@ TEST_F(Adjoint, EveryTransposesLineIsTheGradient) {
             << " gradients of inputs and parameters in " << Cases().size() << " cases\n";
 }
 
+// Results that are views of operands.
+const std::set<string> kViews = {"split"};
+
+// A fast form takes values that lie by rows, and hands others to the plain form. A result that lies otherwise, as
+// LibTorch may lay it, makes all that follows slow, and nothing says so.
+TEST_F(Adjoint, ResultsLieByRows) {
+  int results = 0;
+  const auto look = [&](const string& name, const at::Tensor& value) {
+    ++results;
+    EXPECT_TRUE(value.is_contiguous()) << name << " of " << value.sizes() << " has strides " << value.strides();
+  };
+  for (const OpCase& c : Cases()) {
+    if (c.cut_over_cp_only) continue;
+    Named values = RunForward(table_, c, FreshOperands(table_, c));
+    for (const auto& [name, value] : values) {
+      if (name[2] == 'o' && !kViews.contains(c.stages[static_cast<size_t>(name[0] - '0')].kind))
+        look(c.name + " " + name, value);
+    }
+    const std::vector<Wiring> backward = BackwardOf(table_, c);
+    AddCotangents(c, backward, values);
+    for (const Wiring& wiring : backward) {
+      if (kViews.contains(wiring.entry->name)) continue;
+      const Tensors made = RunBackward(c, wiring, values).results;
+      for (size_t i = 0; i < made.size(); ++i) look(absl::StrCat(c.name, " ", wiring.results[i]), made[i]);
+    }
+  }
+  EXPECT_GT(results, 100);
+}
+
 // Operands that their handlers do not read: another value in their place changes nothing.
 const std::set<string> kNotRead = {
     "route_grad 0.o0",  // weights, which it makes again from the logits
