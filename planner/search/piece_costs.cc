@@ -72,7 +72,7 @@ std::unique_ptr<ModuleCosts> CostsOf(Plan& plan, size_t of, int64_t first_rank, 
   const LinkedProgram program(blocks, *role);
   costs.Add(program.step_list());
   InstructionTimes times(program, costs, rates, uses, *ranks);
-  const HostModel host = plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
+  const HostModel host = HostModelOf(plan);
   for (const ReadPass& read : ReadPasses(program, costs, times, rates, host)) {
     PieceCost* piece = PieceOf(module, read.frame, *made);
     if (!piece) continue;

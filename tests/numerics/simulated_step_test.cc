@@ -53,7 +53,7 @@ TEST_P(Replay, FindsTheStepAndEachRanksWaiting) {
     ASSERT_TRUE(trace.ok()) << trace.status();
     traces.push_back(*std::move(trace));
   }
-  const ReplayedStep measured = ReplayOf(ranks, traces, kTraced);
+  const ReplayedStep measured = ReplayOf(ranks, traces, kTraced, HostModel::kRunsMainStream);
   const SimulatedStep simulated =
       SimulateStep(ranks.programs(), ranks.waits(), ranks.matches(), measured.times, HostModel::kRunsMainStream);
   ASSERT_TRUE(simulated.complete);

@@ -274,8 +274,7 @@ std::vector<InstructionTimes> TimesOf(Programs& programs, const Rates& rates, co
 }
 
 Simulation::Simulation(Programs& programs, const Rates& rates, const ExpertRows* rows)
-    : times(TimesOf(programs, rates, rows)),
-      host(programs.blocks.plan().cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches),
+    : times(TimesOf(programs, rates, rows)), host(HostModelOf(programs.blocks.plan())),
       partners(programs.blocks.plan(), programs.roles), matches(programs.by_class, partners) {
   given = GivenTimes(programs, rates, host, times);
   step = SimulateStep(programs.by_class, programs.waits, matches, given, host);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "planner/plan/link/host_waits.h"
+
 namespace planwright {
 namespace {
 
@@ -44,7 +46,7 @@ RankPrograms::RankPrograms(const Plan& plan) : plan_(WithRoleOfEachRank(plan)), 
   matches_ = std::make_unique<CommunicationMatches>(programs_, partners);
 }
 
-ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& traces, int64_t step) {
+ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& traces, int64_t step, HostModel host_model) {
   const std::vector<const LinkedProgram*>& programs = ranks.programs();
   std::vector<std::vector<const TraceInstruction*>> ran;
   int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
@@ -63,7 +65,8 @@ ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& trace
     times.begin = Seconds(host - first);
     for (size_t i = 0; i < ran[r].size(); ++i) {
       const TraceInstruction& at = *ran[r][i];
-      const LinkedInstruction& instruction = *program.entries()[program.step().first + i].instruction;
+      const LinkedEntry& entry = program.entries()[program.step().first + i];
+      const LinkedInstruction& instruction = *entry.instruction;
       const bool communicates = instruction.op_class == OpClass::kCommunication;
       // What it had to wait for on its own rank.
       int64_t ready = std::max(at.launch_begin, stream_end[instruction.stream]);
@@ -81,11 +84,13 @@ ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& trace
       if (time.waits) replayed.waiting[r] += Seconds(last_arrival - at.begin);
       time.run = Seconds(at.end - (time.waits ? last_arrival : at.begin));
       stream_end[instruction.stream] = at.end;
-      // The main stream is the host's own thread.
-      if (instruction.stream == 0) {
-        host = at.end;
+      if (host_model == HostModel::kRunsMainStream && instruction.stream == 0) {
+        host = at.end;  // the main stream is the host's own thread
       } else {
-        time.launch = Seconds(at.launch_end - at.launch_begin);
+        const bool waits_for_device =
+            host_model == HostModel::kLaunches && HostWaitsFor(*program.calls()[entry.call].block, instruction);
+        const int64_t begin = waits_for_device ? std::max(at.launch_begin, at.end) : at.launch_begin;
+        time.launch = Seconds(std::max<int64_t>(0, at.launch_end - begin));
         host = at.launch_end;
       }
     }

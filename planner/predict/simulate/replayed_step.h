@@ -40,7 +40,8 @@ struct ReplayedStep {
   std::vector<double> waiting;   // by rank: from its own arrival at communications to that of the last member
 };
 
-// `traces`: by rank; each must have all entries of the step.
-ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& traces, int64_t step);
+// `traces`: by rank; each must have all entries of the step. Where the host runs ahead, what it waited for its device
+// is no part of a launch.
+ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& traces, int64_t step, HostModel host);
 
 }  // namespace planwright

@@ -51,6 +51,11 @@ enum class HostModel {
   kRunsMainStream,  // the thread that launches runs the main stream itself (CPUs)
 };
 
+// Of the devices that a plan is for.
+inline HostModel HostModelOf(const Plan& plan) {
+  return plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
+}
+
 struct SimulatedEntry {
   double arrived = 0;  // its stream has come to it, and what it waits for on this rank is done
   double start = 0;    // of a communication: when all members were there; else `arrived`

@@ -136,9 +136,10 @@ absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on
     traces.push_back(*std::move(trace));
   }
   AlignClocks(ranks, traces);
+  const HostModel host_model = on_host ? HostModel::kRunsMainStream : HostModel::kLaunches;
   const std::vector<RankClass> classes = ClassesOf(ranks.plan());  // each rank is a role, and so one class
   for (int64_t step = traces.front().steps.first; step <= traces.front().steps.last; ++step) {
-    const ReplayedStep replayed = ReplayOf(ranks, traces, step);
+    const ReplayedStep replayed = ReplayOf(ranks, traces, step, host_model);
     for (size_t r = 0; r < programs.size(); ++r) {
       const LinkedProgram& program = *programs[r];
       const InstructionTimes uses(program, costs, rates, communications, classes[r]);

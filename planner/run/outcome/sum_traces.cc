@@ -134,7 +134,7 @@ std::optional<std::vector<double>> WaitingOf(const Plan& plan, const std::vector
   const StepRange& steps = traces.front().steps;
   std::vector<double> waiting(traces.size(), 0);
   for (int64_t step = steps.first; step <= steps.last; ++step) {
-    const ReplayedStep replayed = ReplayOf(ranks, traces, step);
+    const ReplayedStep replayed = ReplayOf(ranks, traces, step, HostModelOf(plan));
     for (size_t rank = 0; rank < waiting.size(); ++rank)
       waiting[rank] += 1e3 * replayed.waiting[rank] / static_cast<double>(steps.count());
   }

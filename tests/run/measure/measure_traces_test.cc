@@ -1,9 +1,10 @@
-// What the traces of a run say of its communications: how long they are, for which rank.
+// What the traces of a run say of its communications, how long they are and for which rank, and of its host.
 #include "planner/run/measure/measure_traces.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "planner/base/files/file_io.h"
+#include "planner/plan/link/host_waits.h"
 #include "planner/predict/simulate/replayed_step.h"
 #include "planner/run/measure/gloo_spans.h"
 #include "planner/wire/records/trace.h"
@@ -116,6 +118,50 @@ TEST_F(MeasureTracesTest, GroupsThatShareANetworkAreOneCommunication) {
     }
   }
   EXPECT_EQ(lasted, std::set<int64_t>{100});
+}
+
+// The host of a GPU is far ahead of it: an instruction takes the GPU a millisecond and the host 8 microseconds, 3 of
+// them before its launch. Where the host needs a number, it goes on 2 microseconds after the device has it.
+TEST_F(MeasureTracesTest, WhatTheHostTakesIsItsOwnTimeWhileTheDeviceIsBehind) {
+  const Plan plan = Compiled({"modules.language.placement.ranks=2", "modules.radio_encoder.placement.ranks=2",
+                              "modules.language.parallel={ep: 2, dispatch: all_to_all}"});
+  const RankPrograms ranks(plan);
+  ASSERT_TRUE(MakeDirectories(run_dir_ + "/trace").ok());
+  std::map<OpKind, std::set<double>> expected, found;  // in microseconds
+  for (int rank = 0; rank < 2; ++rank) {
+    const LinkedProgram& program = *ranks.programs()[static_cast<size_t>(rank)];
+    planwright::Trace trace{.rank = rank, .host = "one", .steps = {3, 3}, .streams = {""}};
+    const auto [first, end] = program.step();
+    int64_t host = 0, device = 0;
+    for (size_t i = 0; i < end - first; ++i) {
+      const LinkedEntry& entry = program.entries()[first + i];
+      const OpKind kind = entry.instruction->source->kind;
+      const int64_t launched = host + 3, begin = std::max(device, launched + 5);
+      device = begin + 1000, host = launched + 5;
+      const bool waits = HostWaitsFor(*program.calls()[entry.call].block, *entry.instruction);
+      if (waits) host = device + 2;
+      expected[kind].insert(waits ? 5 : 8);
+      trace.instructions.push_back({.step = 3,
+                                    .number = static_cast<int64_t>(i),
+                                    .kind = std::string(OpName(kind)),
+                                    .op_class = "compute",
+                                    .launch_begin = launched * kNanoseconds,
+                                    .launch_end = host * kNanoseconds,
+                                    .begin = begin * kNanoseconds,
+                                    .end = device * kNanoseconds});
+    }
+    ASSERT_TRUE(WriteFileAtomically(TracePath(run_dir_, rank), TraceJson(trace)).ok());
+  }
+  std::erase_if(expected, [](const auto& kind) { return kind.second.size() > 1; });  // some wait, others do not
+  EXPECT_TRUE(expected.contains(OpKind::kLinear));
+  EXPECT_TRUE(std::any_of(expected.begin(), expected.end(), [](const auto& kind) { return kind.second.contains(5); }));
+  for (const MeasuredLaunch& point : Measured(plan, false).launch) {
+    if (expected.contains(point.kind)) found[point.kind].insert(std::round(point.seconds.median * 1e6));
+  }
+  // The first one comes after nothing.
+  const OpKind first_kind = ranks.programs()[0]->entries()[ranks.programs()[0]->step().first].instruction->source->kind;
+  expected.erase(first_kind), found.erase(first_kind);
+  EXPECT_EQ(found, expected);
 }
 
 // Rows of experts are of sizes that a trace does not say.

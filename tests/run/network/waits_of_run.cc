@@ -69,7 +69,7 @@ int Print(const std::string& run_dir) {
   double length = 0;
   const auto steps = static_cast<double>(traces.front().steps.count());
   for (int64_t step = traces.front().steps.first; step <= traces.front().steps.last; ++step) {
-    ReplayedStep replayed = ReplayOf(ranks, traces, step);
+    ReplayedStep replayed = ReplayOf(ranks, traces, step, HostModel::kRunsMainStream);
     // A wait is what is left when communications last as long as predicted ones do.
     const std::vector<std::vector<std::optional<double>>> lasts = spans.Of(traces, step);
     for (size_t r = 0; r < lasts.size(); ++r) {
