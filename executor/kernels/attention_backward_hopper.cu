@@ -81,8 +81,8 @@ struct Work {
   }
 };
 
-// The keys of this block, and in which order it takes the blocks of queries. All blocks of a run that have 128 keys come
-// first, of all heads. Those that have fewer end sooner, and fill the last round.
+// The keys of this block, and in which order it takes the blocks of queries. All blocks of a run that have 128 keys
+// come first, of all heads. Those that have fewer end sooner, and fill the last round.
 struct Piece {
   __device__ explicit Piece(const Run& run) {
     const GradientShape& shape = run.shape;
@@ -390,8 +390,8 @@ cudaError_t LaunchRuns(const Attention& x, const AttentionGradients& d, int firs
     const dim3 pairs(Blocks(int64_t{run.shape.query_blocks} * kQueryBlock * run.shape.heads, kPairs),
                      static_cast<unsigned>(run.shape.sequences));
     PrepareGradientKernel<<<pairs, kPairThreads, 0, stream>>>(
-        d.a + first_row * width, d.da + first_row * width, d.lse + first_row, statistics + run.first_block * kStatistics,
-        sums + run.first_block * kBlockSums, run.shape);
+        d.a + first_row * width, d.da + first_row * width, d.lse + first_row,
+        statistics + run.first_block * kStatistics, sums + run.first_block * kBlockSums, run.shape);
   });
   AttentionGradKernel<most>
       <<<static_cast<unsigned>(pieces), kBackwardThreads, kSharedBytes, stream>>>(statistics, sums, work);
@@ -399,7 +399,7 @@ cudaError_t LaunchRuns(const Attention& x, const AttentionGradients& d, int firs
     const dim3 blocks(static_cast<unsigned>(run.shape.query_blocks), static_cast<unsigned>(run.shape.heads),
                       static_cast<unsigned>(run.shape.sequences));
     RoundQueryGradientKernel<<<blocks, kWarpgroup, 0, stream>>>(sums + run.first_block * kBlockSums,
-                                                                 d.dq + first_row * d.stride, d.stride, run.shape);
+                                                                d.dq + first_row * d.stride, d.stride, run.shape);
   });
   return cudaSuccess;
 }
@@ -409,9 +409,8 @@ cudaError_t LaunchRuns(const Attention& x, const AttentionGradients& d, int firs
 int64_t AttentionWorkspace(const Attention& x) { return QueryBlocks(x) * (kBlockSums + kStatistics); }
 
 cudaError_t LaunchAttentionGrad(const Attention& x, const AttentionGradients& d, cudaStream_t stream) {
-  return ForRunsAtOnce(x, [&](auto most, int first, int end) {
-    return LaunchRuns<most.value>(x, d, first, end, stream);
-  });
+  return ForRunsAtOnce(x,
+                       [&](auto most, int first, int end) { return LaunchRuns<most.value>(x, d, first, end, stream); });
 }
 
 }  // namespace planwright::executor::ops

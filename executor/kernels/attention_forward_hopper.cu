@@ -87,8 +87,8 @@ struct KeyTurn {
   }
 };
 
-// Piece `index` of a run: 192 queries of a head. Those of a sequence and head follow each other, so that blocks that run
-// at a time read the same keys.
+// Piece `index` of a run: 192 queries of a head. Those of a sequence and head follow each other, so that blocks that
+// run at a time read the same keys.
 __device__ TileAt Piece(const Run& run, int heads, int index) {
   const int of = index / run.query_tiles;
   return {index % run.query_tiles * kQueryRows, of % heads, of / heads};
@@ -344,9 +344,8 @@ bool HopperTakes(const Attention& x) {
 }
 
 cudaError_t LaunchAttention(const Attention& x, __nv_bfloat16* a, float* lse, cudaStream_t stream) {
-  return ForRunsAtOnce(x, [&](auto most, int first, int end) {
-    return LaunchRuns<most.value>(x, a, lse, first, end, stream);
-  });
+  return ForRunsAtOnce(
+      x, [&](auto most, int first, int end) { return LaunchRuns<most.value>(x, a, lse, first, end, stream); });
 }
 
 }  // namespace planwright::executor::ops

@@ -230,8 +230,8 @@ inline int64_t FirstRow(const Attention& x, int run) {
   return rows;
 }
 
-// Calls `launch(most, first, end)` for all runs of x, as few at a time as one call takes: `most` is 1 or kRunsAtOnce as a
-// type, `end` is the first run behind those of the call. Ends with the first error.
+// Calls `launch(most, first, end)` for all runs of x, as few at a time as one call takes: `most` is 1 or kRunsAtOnce as
+// a type, `end` is the first run behind those of the call. Ends with the first error.
 template <typename LaunchRuns>
 cudaError_t ForRunsAtOnce(const Attention& x, const LaunchRuns& launch) {
   const auto runs = static_cast<int>(x.runs.size());
