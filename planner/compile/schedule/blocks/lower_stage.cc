@@ -16,6 +16,9 @@ namespace {
 
 using std::string;
 
+// What passes from one stage to the next: the stream by this name, carries by theirs.
+constexpr char kStream[] = "x";
+
 // The embedding, a layer or the head, as a stage calls it.
 struct StagePart {
   const LayerBlocks* blocks = nullptr;
@@ -34,58 +37,52 @@ std::vector<StagePart> AllParts(const Module& module, const ModuleBlocks& blocks
   return parts;
 }
 
-std::vector<StagePart> PartsOf(const Module& module, const ModuleBlocks& blocks, int stage) {
-  std::vector<StagePart> parts = AllParts(module, blocks);
-  std::erase_if(parts, [&](const StagePart& part) { return part.stage != stage; });
-  return parts;
+// What value number `at` of a part passes on, or is the gradient of. What a head makes ends the stream.
+string Passed(const std::vector<string>& carries, size_t at) {
+  return at < carries.size() && !carries[at].empty() ? carries[at] : kStream;
 }
 
-string CarryAt(const std::vector<string>& carries, size_t at) { return at < carries.size() ? carries[at] : ""; }
-
-size_t Count(const std::vector<string>& carries, const string& carry) {
-  return static_cast<size_t>(std::count(carries.begin(), carries.end(), carry));
-}
-
-// A carry where one stage hands it on to the next. What passes there has the type with which it was made.
+// One value that a stage hands on to the next. It has the type with which it was made.
 struct Crossing {
-  string carry;
+  string name;
   ValueType type;
   std::optional<ValueType> gradient;  // of what comes back; none: nothing does
 };
 
-// The carries that cross into a stage: made before it, and taken in it or behind it. In the order in which the piece
-// that makes them gives them.
-std::vector<Crossing> CrossingsInto(const Module& module, const ModuleBlocks& blocks, int stage) {
-  std::vector<Crossing> crossings;
-  const std::vector<StagePart> parts = AllParts(module, blocks);
-  const auto is_taken = [&](const string& carry) {
-    return std::any_of(parts.begin(), parts.end(), [&](const StagePart& part) {
-      return part.stage >= stage && Count(part.blocks->carried.inputs, carry) > 0;
-    });
+// What crosses into a stage: the stream, and behind it the carries that are made before it, and taken in it or behind
+// it. In the order in which they are first made. `parts`: of all stages.
+std::vector<Crossing> CrossingsInto(const std::vector<StagePart>& parts, int stage) {
+  const auto is_taken = [&](const string& name) {
+    return name == kStream || std::any_of(parts.begin(), parts.end(), [&](const StagePart& part) {
+             const std::vector<string>& taken = part.blocks->carried.inputs;
+             return part.stage >= stage && std::find(taken.begin(), taken.end(), name) != taken.end();
+           });
   };
+  struct Made {
+    const LayerBlocks* by = nullptr;
+    size_t at = 0;  // of its outputs
+  };
+  std::vector<std::pair<string, Made>> made;  // the last one that makes it is the one whose value crosses
   for (const StagePart& part : parts) {
-    if (part.stage >= stage) continue;
-    const LayerBlocks& maker = *part.blocks;
-    for (size_t i = 0; i < maker.forward.outputs.size(); ++i) {
-      const string carry = CarryAt(maker.carried.outputs, i);
-      if (carry.empty() || !is_taken(carry)) continue;
-      Crossing crossing = {carry, TypeIn(maker.forward, maker.forward.outputs[i]), std::nullopt};
-      for (size_t k = 0; maker.backward && k < maker.backward->inputs.size(); ++k) {
-        if (CarryAt(maker.carried_back.inputs, k) == carry) crossing.gradient = maker.backward->inputs[k].type;
-      }
-      // The last one that makes it is the one whose value crosses.
-      std::erase_if(crossings, [&](const Crossing& earlier) { return earlier.carry == carry; });
-      crossings.push_back(std::move(crossing));
+    if (part.stage >= stage) break;
+    for (size_t i = 0; i < part.blocks->forward.outputs.size(); ++i) {
+      const string name = Passed(part.blocks->carried.outputs, i);
+      const auto known = std::find_if(made.begin(), made.end(), [&](const auto& each) { return each.first == name; });
+      known == made.end() ? void(made.emplace_back(name, Made{part.blocks, i}))
+                          : void(known->second = {part.blocks, i});
+    }
+  }
+  std::vector<Crossing> crossings;
+  for (const auto& [name, maker] : made) {
+    if (!is_taken(name)) continue;
+    const Block& forward = maker.by->forward;
+    Crossing& crossing = crossings.emplace_back(Crossing{name, TypeIn(forward, forward.outputs[maker.at]), {}});
+    const std::optional<Block>& backward = maker.by->backward;
+    for (size_t k = 0; backward && k < backward->inputs.size(); ++k) {
+      if (Passed(maker.by->carried_back.inputs, k) == name) crossing.gradient = backward->inputs[k].type;
     }
   }
   return crossings;
-}
-
-// Index of the first part with a backward. All parts behind it have one too, because the gradient passes through them.
-size_t FirstWithBackward(const std::vector<StagePart>& parts) {
-  size_t first = parts.size();
-  while (first > 0 && parts[first - 1].blocks->backward) --first;
-  return first;
 }
 
 // For each part: the buckets that are complete behind its backward. Backwards run from the last part to the first, so
@@ -107,86 +104,65 @@ std::vector<std::set<size_t>> FinishedBuckets(const Module& module, const std::v
   return finished;
 }
 
-// What runs the layers of a stage: its training, or an evaluation.
-enum class Pass { kForward, kBackward, kEvaluate };
-
-const char* SuffixOf(Pass pass) {
-  return pass == Pass::kForward ? ".forward" : pass == Pass::kBackward ? ".backward" : ".evaluate";
-}
-
-const Block& ForwardOf(const LayerBlocks& blocks, Pass pass) {
-  return pass == Pass::kEvaluate ? *blocks.evaluate : blocks.forward;
-}
-
 // Values of an evaluation take no gradient.
-ValueType TypeFor(Pass pass, ValueType type) {
-  if (pass == Pass::kEvaluate) type.gradient.reset();
+ValueType TypeFor(bool evaluates, ValueType type) {
+  if (evaluates) type.gradient.reset();
   return type;
 }
 
-// A stage without layers: it hands its inputs on.
-Block PassOn(const Module& module, const ModuleBlocks& blocks, int stage, Pass pass) {
-  BlockBuilder b(module.name, absl::StrCat(module.name, ".s", stage, SuffixOf(pass)), module.origin);
-  const bool backward = pass == Pass::kBackward;
-  const Block& embedding = ForwardOf(blocks.embedding, pass);
-  std::vector<string> names = {backward ? "dx_out" : "x_in"};
-  const ValueType& stream = TypeIn(embedding, embedding.outputs.front());
-  backward ? b.InputGradient(names.front(), stream) : b.Input(names.front(), stream);
-  for (const Crossing& crossing : CrossingsInto(module, blocks, stage)) {
-    if (backward && !crossing.gradient) continue;
-    names.push_back(backward ? absl::StrCat("d", crossing.carry, "_out") : crossing.carry + "_in");
-    backward ? b.InputGradient(names.back(), *crossing.gradient) : b.Input(names.back(), TypeFor(pass, crossing.type));
-  }
-  return b.Finish(names, {});
-}
+// What blocks of a stage are made of.
+struct StageParts {
+  const Module& module;
+  int stage = 0;
+  std::vector<StagePart> parts;
+  std::vector<Crossing> into, onwards;  // from the stage before, and to the next one
 
-Block Forward(const Module& module, const ModuleBlocks& blocks, const std::vector<StagePart>& parts, int stage,
-              Pass pass) {
-  BlockBuilder f(module.name, absl::StrCat(module.name, ".s", stage, SuffixOf(pass)), module.origin);
-  string x = "x_in";
-  if (!parts.front().makes_stream) f.Input(x, ForwardOf(*parts.front().blocks, pass).inputs.front().type);
-  std::map<string, string> carried;  // by carry: the value that it is so far
-  for (const Crossing& crossing : CrossingsInto(module, blocks, stage)) {
-    carried[crossing.carry] = crossing.carry + "_in";
-    f.Input(crossing.carry + "_in", TypeFor(pass, crossing.type));
+  string BlockNamed(const char* suffix) const { return absl::StrCat(module.name, ".s", stage, suffix); }
+  bool last() const { return stage + 1 == module.grid.pp; }
+};
+
+// A stage without layers hands its inputs on. `evaluates`: it is of an evaluation, not of training.
+Block Forward(const StageParts& of, bool evaluates) {
+  const auto block_of = [&](const StagePart& part) -> const Block& {
+    return evaluates ? *part.blocks->evaluate : part.blocks->forward;
+  };
+  BlockBuilder f(of.module.name, of.BlockNamed(evaluates ? ".evaluate" : ".forward"), of.module.origin);
+  std::map<string, string> passed;  // the stream and carries: the values that they are so far
+  for (const Crossing& crossing : of.into) {
+    passed[crossing.name] = crossing.name + "_in";
+    f.Input(passed[crossing.name], TypeFor(evaluates, crossing.type));
   }
+  const auto is_passed = [](const StagePart& part, size_t input) {
+    return (input == 0 && !part.makes_stream) || Passed(part.blocks->carried.inputs, input) != kStream;
+  };
   // Other inputs have the same name in all parts. The stage takes each once.
   std::set<string> common;
-  for (const StagePart& part : parts) {
-    const std::vector<Output>& inputs = ForwardOf(*part.blocks, pass).inputs;
-    for (size_t i = part.makes_stream ? 0 : 1; i < inputs.size(); ++i) {
-      if (!CarryAt(part.blocks->carried.inputs, i).empty()) continue;
-      if (common.insert(inputs[i].name).second) f.Input(inputs[i].name, inputs[i].type);
+  for (const StagePart& part : of.parts) {
+    const std::vector<Output>& inputs = block_of(part).inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!is_passed(part, i) && common.insert(inputs[i].name).second) f.Input(inputs[i].name, inputs[i].type);
     }
   }
-  std::vector<string> outputs;  // of the last call, without carries
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const Block& block = ForwardOf(*parts[i].blocks, pass);
-    const Carried& of_block = parts[i].blocks->carried;
-    std::vector<string> arguments, results;
-    for (size_t k = 0; k < block.inputs.size(); ++k) {
-      const string carry = CarryAt(of_block.inputs, k);
-      arguments.push_back(carry.empty() ? block.inputs[k].name : carried.at(carry));
-    }
-    if (!parts[i].makes_stream) arguments.front() = x;
+  std::vector<string> outputs;  // of the last call
+  for (size_t i = 0; i < of.parts.size(); ++i) {
+    const StagePart& part = of.parts[i];
+    const Block& block = block_of(part);
+    std::vector<string> arguments;
+    for (size_t k = 0; k < block.inputs.size(); ++k)
+      arguments.push_back(is_passed(part, k) ? passed.at(Passed(part.blocks->carried.inputs, k))
+                                             : block.inputs[k].name);
     outputs.clear();
     for (size_t k = 0; k < block.outputs.size(); ++k) {
-      const string carry = CarryAt(of_block.outputs, k);
-      if (carry.empty()) {
-        outputs.push_back(i + 1 < parts.size() ? absl::StrCat("x", i) : block.outputs[k]);
-        results.push_back(outputs.back());
-      } else {
-        carried[carry] = absl::StrCat(carry, i);
-        results.push_back(carried[carry]);
-      }
+      const string name = Passed(part.blocks->carried.outputs, k);
+      const bool leaves = i + 1 == of.parts.size() && name == kStream;
+      outputs.push_back(leaves ? block.outputs[k] : absl::StrCat(name, i));
+      passed[name] = outputs.back();
     }
-    f.Call(block, parts[i].frame, arguments, results);
-    if (!outputs.empty()) x = outputs.front();
+    f.Call(block, part.frame, arguments, outputs);
   }
-  if (stage + 1 < module.grid.pp) {
-    for (const Crossing& crossing : CrossingsInto(module, blocks, stage + 1))
-      outputs.push_back(carried.at(crossing.carry));
-  }
+  if (of.last()) return f.Finish(outputs, {});
+  outputs.clear();
+  for (const Crossing& crossing : of.onwards) outputs.push_back(passed.at(crossing.name));
   return f.Finish(outputs, {});
 }
 
@@ -199,60 +175,53 @@ void ReduceFinished(const Module& module, const std::set<size_t>& finished, std:
   }
 }
 
-// `gives`: whether what is before the stage takes the gradients of its inputs. An embedding that does not learn takes
-// none of what it has made.
-Block Backward(const Module& module, const ModuleBlocks& blocks, const std::vector<StagePart>& parts, int stage,
-               bool gives, bool reduces) {
-  const size_t first = FirstWithBackward(parts);
-  BlockBuilder b(module.name, absl::StrCat(module.name, ".s", stage, ".backward", reduces ? ".last" : ""),
-                 module.origin);
-  // By carry, and "" for the stream: the gradient so far. A head with a loss makes that of the stream itself; the head
-  // of an encoder is given one by the bridge.
-  std::map<string, string> gradients;
-  const Block& last = *parts.back().blocks->backward;
-  if (!last.inputs.empty()) {
-    gradients[""] = stage + 1 == module.grid.pp ? last.inputs.front().name : "dx_out";
-    b.InputGradient(gradients[""], last.inputs.front().type);
+// A part without a backward is passed by: so a gradient of a carry passes layers that do not learn.
+Block Backward(const StageParts& of, bool reduces) {
+  BlockBuilder b(of.module.name, of.BlockNamed(reduces ? ".backward.last" : ".backward"), of.module.origin);
+  std::map<string, string> gradients;  // of the stream and of carries, so far
+  for (const Crossing& crossing : of.onwards) {
+    if (!crossing.gradient) continue;
+    gradients[crossing.name] = absl::StrCat("d", crossing.name, "_out");
+    b.InputGradient(gradients[crossing.name], *crossing.gradient);
   }
-  if (stage + 1 < module.grid.pp) {
-    for (const Crossing& crossing : CrossingsInto(module, blocks, stage + 1)) {
-      if (!crossing.gradient) continue;
-      gradients[crossing.carry] = absl::StrCat("d", crossing.carry, "_out");
-      b.InputGradient(gradients[crossing.carry], *crossing.gradient);
-    }
+  // A head with a loss makes its gradient itself; the head of an encoder is given one by the bridge.
+  for (size_t k = 0; of.last() && k < of.parts.back().blocks->backward->inputs.size(); ++k) {
+    const Output& given = of.parts.back().blocks->backward->inputs[k];
+    gradients[kStream] = given.name;
+    b.InputGradient(given.name, given.type);
   }
   std::vector<std::set<size_t>> finished;
-  if (reduces) finished = FinishedBuckets(module, parts);
-  std::vector<string> outputs;  // of the last call, without those of carries
+  if (reduces) finished = FinishedBuckets(of.module, of.parts);
+  size_t first = 0;
+  while (first < of.parts.size() && !of.parts[first].blocks->backward) ++first;
+  std::vector<string> outputs;  // of the last call
   std::vector<Instruction>& body = b.body();
-  for (size_t i = parts.size(); i-- > first;) {
-    const LayerBlocks& of_part = *parts[i].blocks;
+  for (size_t i = of.parts.size(); i-- > first;) {
+    const StagePart& part = of.parts[i];
+    const LayerBlocks& blocks = *part.blocks;
+    if (!blocks.backward) continue;
     // Just before the backward that needs it, so that few layers' activations are alive at once.
-    if (of_part.recompute) b.Call(*of_part.recompute, parts[i].frame, {}, {});
-    std::vector<string> arguments, results;
-    for (size_t k = 0; k < of_part.backward->inputs.size(); ++k)
-      arguments.push_back(gradients.at(CarryAt(of_part.carried_back.inputs, k)));
+    if (blocks.recompute) b.Call(*blocks.recompute, part.frame, {}, {});
+    std::vector<string> arguments;
+    for (size_t k = 0; k < blocks.backward->inputs.size(); ++k)
+      arguments.push_back(gradients.at(Passed(blocks.carried_back.inputs, k)));
     outputs.clear();
-    for (size_t k = 0; k < of_part.backward->outputs.size(); ++k) {
-      const string carry = CarryAt(of_part.carried_back.outputs, k);
-      const bool leaves = i == first;
-      if (carry.empty()) {
-        outputs.push_back(!leaves                 ? absl::StrCat("dx", i)
-                          : parts[i].makes_stream ? of_part.backward->outputs[k]
-                                                  : "dx_in");
-        results.push_back(outputs.back());
-      } else {
-        gradients[carry] = absl::StrCat("d", carry, i);
-        results.push_back(gradients[carry]);
-      }
+    for (size_t k = 0; k < blocks.backward->outputs.size(); ++k) {
+      const string name = Passed(blocks.carried_back.outputs, k);
+      const bool leaves = i == first && name == kStream;
+      outputs.push_back(!leaves             ? absl::StrCat("d", name, i)
+                        : part.makes_stream ? blocks.backward->outputs[k]
+                                            : "dx_in");
+      gradients[name] = outputs.back();
     }
-    b.Call(*of_part.backward, parts[i].frame, arguments, results);
-    if (reduces) ReduceFinished(module, finished[i], body);
-    if (!outputs.empty()) gradients[""] = outputs.front();
+    b.Call(*blocks.backward, part.frame, arguments, outputs);
+    if (reduces) ReduceFinished(of.module, finished[i], body);
   }
-  if (!gives) return b.Finish({}, {});
-  for (const Crossing& crossing : CrossingsInto(module, blocks, stage)) {
-    if (crossing.gradient) outputs.push_back(gradients.at(crossing.carry));
+  // The gradient of what came over bridges, if the embedding has one.
+  if (of.stage == 0) return b.Finish(first == 0 ? outputs : std::vector<string>(), {});
+  outputs.clear();
+  for (const Crossing& crossing : of.into) {
+    if (crossing.gradient) outputs.push_back(gradients.at(crossing.name));
   }
   return b.Finish(outputs, {});
 }
@@ -272,12 +241,6 @@ Instruction Collective(OpKind kind, const string& input, const string& output, D
 
 string BucketValue(const Module& module, const char* what, size_t bucket) {
   return absl::StrCat("%", module.name, ".", what, ".", bucket);
-}
-
-// An empty stage passes a gradient on if the stage before it takes one.
-bool HasBackward(const Module& module, const ModuleBlocks& blocks, int stage) {
-  const std::vector<StagePart> parts = PartsOf(module, blocks, stage);
-  return parts.empty() ? GivesGradient(module, blocks, stage) : parts.back().blocks->backward.has_value();
 }
 
 }  // namespace
@@ -303,41 +266,26 @@ std::vector<Instruction> GatherBucket(const Module& module, size_t index) {
                      BucketValue(module, "parameters", index), bucket.dtype, bucket.elements, bucket.reduce_group)};
 }
 
-bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage) {
-  const std::vector<StagePart> parts = PartsOf(module, blocks, stage);
-  if (parts.empty()) return HasBackward(module, blocks, stage - 1);
-  return FirstWithBackward(parts) == 0 && !parts.front().blocks->backward->outputs.empty() &&
-         (stage == 0 || HasBackward(module, blocks, stage - 1));
-}
-
-std::vector<string> CarriesInto(const Module& module, const ModuleBlocks& blocks, int stage, bool gradients) {
-  std::vector<string> carries;
-  for (const Crossing& crossing : CrossingsInto(module, blocks, stage)) {
-    if (!gradients || crossing.gradient) carries.push_back(crossing.carry);
-  }
-  return carries;
-}
-
 StageBlocks LowerStage(const Module& module, const ModuleBlocks& blocks, int stage, bool reduces_early) {
-  const std::vector<StagePart> parts = PartsOf(module, blocks, stage);
-  if (parts.empty()) {
-    StageBlocks result = {.forward = PassOn(module, blocks, stage, Pass::kForward)};
-    if (HasBackward(module, blocks, stage)) result.backward = PassOn(module, blocks, stage, Pass::kBackward);
-    if (blocks.embedding.evaluate) result.evaluate = PassOn(module, blocks, stage, Pass::kEvaluate);
-    return result;
+  StageParts of = {.module = module, .stage = stage, .parts = AllParts(module, blocks)};
+  of.into = CrossingsInto(of.parts, stage);
+  if (!of.last()) of.onwards = CrossingsInto(of.parts, stage + 1);
+  std::erase_if(of.parts, [&](const StagePart& part) { return part.stage != stage; });
+  StageBlocks result = {.forward = Forward(of, false)};
+  for (const Crossing& crossing : of.into) {
+    result.takes.push_back(crossing.name);
+    if (crossing.gradient) result.gives_back.push_back(crossing.name);
   }
-  StageBlocks result = {.forward = Forward(module, blocks, parts, stage, Pass::kForward)};
-  if (blocks.embedding.evaluate) result.evaluate = Forward(module, blocks, parts, stage, Pass::kEvaluate);
-  const bool has_backward = parts.back().blocks->backward.has_value();
-  const bool gives = has_backward && GivesGradient(module, blocks, stage);
-  if (has_backward) result.backward = Backward(module, blocks, parts, stage, gives, false);
+  if (blocks.embedding.evaluate) result.evaluate = Forward(of, true);
+  const auto has_backward = [](const StagePart& part) { return part.blocks->backward.has_value(); };
+  if (result.gives_back.empty() && std::none_of(of.parts.begin(), of.parts.end(), has_backward)) return result;
+  result.backward = Backward(of, false);
   // Without a bucket that several ranks share, nothing is reduced, and the last microbatch needs no block of its own.
   const auto shared = [&](const Bucket& bucket) {
     return bucket.stage == stage && !(bucket.reduce_group.empty() && bucket.tp_group.empty());
   };
-  const bool sharded = std::any_of(module.buckets.begin(), module.buckets.end(), shared);
-  if (reduces_early && sharded && has_backward)
-    result.last_backward = Backward(module, blocks, parts, stage, gives, true);
+  if (reduces_early && std::any_of(module.buckets.begin(), module.buckets.end(), shared))
+    result.last_backward = Backward(of, true);
   return result;
 }
 

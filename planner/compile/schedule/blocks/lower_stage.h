@@ -26,19 +26,15 @@ struct StageBlocks {
   std::optional<Block> evaluate;  // NAME.s0.evaluate; none: nothing is evaluated
   // With Overlap::reduce: the backward of the last microbatch, which also reduces gradients. NAME.s0.backward.last
   std::optional<Block> last_backward;
+  // What the stage before hands to it: the stream "x", and behind it carries (model_statement.h) by their names. Those
+  // whose gradients it hands back. In a program of a stage: "x_in" and "dx_in", at the stage before "x_out" and
+  // "dx_out".
+  std::vector<std::string> takes, gives_back;
 };
 
 // Blocks of one stage: its layers are those of Module::layers with that stage. The first stage has the embedding, the
 // last the head. `reduces_early`: Overlap::reduce.
 StageBlocks LowerStage(const Module& module, const ModuleBlocks& blocks, int stage, bool reduces_early);
-
-// Whether the stage hands a gradient to the stage before it, or over the bridge.
-bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage);
-
-// The carries (model_statement.h) that the stage before `stage` hands to it, beside the stream; those whose gradients
-// come back. A stage takes them as "deep_in" and gives them as "deep_out" in a program, their gradients as "ddeep_out"
-// and "ddeep_in".
-std::vector<std::string> CarriesInto(const Module& module, const ModuleBlocks& blocks, int stage, bool gradients);
 
 // The reduce-scatter of a bucket's gradients and, where tp ranks hold terms of a sum, the all-reduce of the shards over
 // tp (docs/training/step.md#gradient-reduction). `bucket`: index in Module::buckets.

@@ -101,7 +101,7 @@ void ProgramBuilder::ReadTokens(const LoweredModule& lowered, int stage, int m) 
   const bool documents = inputs_.data.packed_documents, last = stage == lowered.last_stage();
   // The first stage embeds tokens and the last one has the loss. Stages between them need only where documents end, and
   // how many image rows there are, and where, if they take such beside the stream.
-  const bool carries = !CarriesInto(module, lowered.blocks, stage, false).empty();
+  const bool carries = lowered.stages[stage].takes.size() > 1;
   if (stage > 0 && !last && !documents && !carries) return;
   const auto data = [&](const string& what, DType dtype, std::vector<Dim> dims, bool host) {
     return SampleData(module, m, what, dtype, std::move(dims), host);
@@ -140,12 +140,10 @@ void ProgramBuilder::Forward(const LoweredModule& lowered, int stage, int m) {
   Instruction call{.kind = OpKind::kCall};
   for (const Output& input : block.inputs) call.inputs.push_back(ValueOf(module, m, input.name));
   // What leaves the stage: activations for the next one, or an encoder's rows for the bridge.
-  std::vector<string> carries;
-  if (stage < lowered.last_stage()) carries = CarriesInto(module, lowered.blocks, stage + 1, false);
   for (size_t i = 0; i < block.outputs.size(); ++i) {
     const string& output = block.outputs[i];
     string name = lowered.language() ? output : "rows";
-    if (stage < lowered.last_stage()) name = i == 0 ? "x_out" : carries.at(i - 1) + "_out";
+    if (stage < lowered.last_stage()) name = lowered.stages[stage + 1].takes.at(i) + "_out";
     call.outputs.push_back({ValueOf(module, m, name), TypeIn(block, output)});
   }
   call.block = block.name;
@@ -162,11 +160,10 @@ void ProgramBuilder::Backward(const LoweredModule& lowered, int stage, int m) {
       m + 1 == inputs_.budget.microbatches && blocks.last_backward ? *blocks.last_backward : *blocks.backward;
   Instruction call{.kind = OpKind::kCall};
   for (const Output& input : block.inputs) call.inputs.push_back(ValueOf(module, m, input.name));
-  const std::vector<string> carries = CarriesInto(module, lowered.blocks, stage, true);
   for (size_t i = 0; i < block.outputs.size(); ++i) {
-    string name = block.outputs[i];
-    if (stage > 0) name = i == 0 ? "dx_in" : absl::StrCat("d", carries.at(i - 1), "_in");
-    call.outputs.push_back({ValueOf(module, m, name), TypeIn(block, block.outputs[i])});
+    const string& output = block.outputs[i];
+    const string name = stage > 0 ? absl::StrCat("d", blocks.gives_back.at(i), "_in") : output;
+    call.outputs.push_back({ValueOf(module, m, name), TypeIn(block, output)});
   }
   call.block = block.name;
   call.frame = absl::StrCat(module.name, ".s", stage);

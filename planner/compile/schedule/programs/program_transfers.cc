@@ -52,14 +52,12 @@ void ProgramBuilder::AddSends(const LoweredModule& lowered, int stage, const str
   const int m = MicrobatchOf(action);
   const bool forward = action[0] == 'F';
   if (forward && stage < lowered.last_stage()) {
-    transfers.parts.push_back(WithStage(module, 1, false, true, ValueOf(module, m, "x_out")));
-    for (const string& carry : CarriesInto(module, lowered.blocks, stage + 1, false))
-      transfers.parts.push_back(WithStage(module, 1, false, true, ValueOf(module, m, carry + "_out")));
+    for (const string& name : lowered.stages[stage + 1].takes)
+      transfers.parts.push_back(WithStage(module, 1, false, true, ValueOf(module, m, name + "_out")));
   }
-  if (!forward && stage > 0 && GivesGradient(module, lowered.blocks, stage)) {
-    transfers.parts.push_back(WithStage(module, -1, true, true, ValueOf(module, m, "dx_in")));
-    for (const string& carry : CarriesInto(module, lowered.blocks, stage, true))
-      transfers.parts.push_back(WithStage(module, -1, true, true, ValueOf(module, m, absl::StrCat("d", carry, "_in"))));
+  if (!forward) {
+    for (const string& name : lowered.stages[stage].gives_back)
+      transfers.parts.push_back(WithStage(module, -1, true, true, ValueOf(module, m, absl::StrCat("d", name, "_in"))));
   }
   if (!leads) return;
   if (!lowered.language()) {
@@ -99,14 +97,11 @@ void ProgramBuilder::AddReceives(const LoweredModule& lowered, int stage, const 
     }
     receive(std::move(part), type);
   };
-  if (forward && stage > 0) {
-    receive_from_stage(-1, "x_in");
-    for (const string& carry : CarriesInto(module, lowered.blocks, stage, false)) receive_from_stage(-1, carry + "_in");
-  }
-  if (!forward && stage < lowered.last_stage()) {
-    receive_from_stage(1, "dx_out");
-    for (const string& carry : CarriesInto(module, lowered.blocks, stage + 1, true))
-      receive_from_stage(1, absl::StrCat("d", carry, "_out"));
+  if (forward) {
+    for (const string& name : lowered.stages[stage].takes) receive_from_stage(-1, name + "_in");
+  } else if (stage < lowered.last_stage()) {
+    for (const string& name : lowered.stages[stage + 1].gives_back)
+      receive_from_stage(1, absl::StrCat("d", name, "_out"));
   }
   if (!leads) return;
   // Rows that waited go out with the exchange that brings this gradient: the language model does both in one exchange.
