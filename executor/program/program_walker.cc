@@ -474,9 +474,11 @@ void ProgramWalker::KeepProbes(size_t entry, bool after) {
     const LinkedCall& call = program_.calls()[point.call];
     JoinStreams();
     const int64_t microbatch = evaluating_ < 0 ? call.microbatch : rounds_done_;
+    const Block& block = *call.block->block;
     const CallContext context =
-        rank_.Context(nullptr, call.frame < 0 ? "" : blocks_.frame(call.frame), static_cast<int>(microbatch));
-    walk_.files.probe->Keep(*call.block->block, *point.probe, context, values_.Get(point.value)->tensor);
+        rank_.Context(rank_.plan.FindModule(block.module), call.frame < 0 ? "" : blocks_.frame(call.frame),
+                      static_cast<int>(microbatch));
+    walk_.files.probe->Keep(block, *point.probe, context, values_.Get(point.value)->tensor);
   }
 }
 

@@ -103,8 +103,16 @@ std::string KindsOnce(const ModelRecipe& model) {
   return kinds;
 }
 
+// One layer, and behind it one that takes or gives features of inner layers, where the model has such: both ends of a
+// bridge have as many.
+std::string ShortestPattern(const ModelRecipe& model) {
+  const std::string kinds = KindsOnce(model);
+  const char taps = StatementOfModel(model).TapLetter();
+  return kinds.substr(0, 1) + (taps != 0 && kinds.find(taps) != std::string::npos ? std::string(1, taps) : "");
+}
+
 // The recipe of a plan from which the costs of one module's parts are read: one stage of module `of` with one layer of
-// each kind, on as few ranks as its axes need, from rank 0 on. Every other module has one layer, behind it, on as many
+// each kind, on as few ranks as its axes need, from rank 0 on. Every other module has the fewest, behind it, on as many
 // ranks of dp as make one microbatch with `samples` on each of its lanes. `recompute`: the word for all its layers,
 // none, full or elementwise.
 Recipe MiniRecipe(const TunedRecipe& tuned, size_t of, const ModuleChoice& choice, std::string_view recompute,
@@ -139,8 +147,7 @@ Recipe MiniRecipe(const TunedRecipe& tuned, size_t of, const ModuleChoice& choic
   for (size_t m = 0; m < recipe.modules.size(); ++m) {
     ModuleRecipe& module = recipe.modules[m];
     module.first_stage_layers.reset(), module.last_stage_layers.reset();
-    const std::string kinds = KindsOnce(module.model);
-    module.model.pattern.value = m == of ? kinds : kinds.substr(0, 1);
+    module.model.pattern.value = m == of ? KindsOnce(module.model) : ShortestPattern(module.model);
   }
   recipe.batch.global_samples.value = samples * lanes;
   recipe.cluster.nodes.value = kManyNodes;

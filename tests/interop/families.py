@@ -307,6 +307,8 @@ class Qwen3VL(nn.Module):
         visual, found = self.whole.model.visual, {}
         for i, block in enumerate(visual.blocks):
             found[f"vision.block{i}.out"] = block
+        for i, merger in enumerate(visual.deepstack_merger_list):
+            found[f"vision.tap{i}.out"] = merger
         text = self.whole.model.language_model
         behind = [layer.input_layernorm for layer in text.layers[1:]] + [text.norm]
         for i, letter in enumerate(self.pattern):

@@ -185,7 +185,7 @@ void CheckPieceNames(const StatedPiece& piece, char kind, const StatedNames& nam
     if (need.right) check(*need.right, need.line, {"most_tokens", "largest_dim"});
   }
   for (const StatedProbe& probe : piece.probes) {
-    if (probe.when) check(*probe.when, probe.line);
+    if (probe.when) check(*probe.when, probe.line, names.NumbersOfPiece(kind));
   }
   for (const StatedCompute& compute : piece.computes) {
     if (compute.when) check(*compute.when, compute.line, names.NumbersOfPiece(kind));

@@ -152,9 +152,14 @@ void JudgeOutputs(const ModelStatement& statement, const string& name, const Sta
   const RankPiece::Shape* stream = piece.outputs.empty() ? nullptr : ranked.shape(piece.outputs.front());
   if (!stream || !ranked.IsStream(*stream))
     return problems.Add(PlaceOf(line), Cat("piece ", name, " does not return the stream"));
+  const StatedCarry* before = nullptr;
   for (size_t i = 1; i < piece.outputs.size(); ++i) {
     const string& output = piece.outputs[i];
     const StatedCarry* carry = statement.FindCarry(output);
+    if (carry && before && carry <= before)
+      problems.Add(PlaceOf(line, output), Cat("piece ", name, " returns ", output, " behind ", before->name,
+                                              ", and their lines stand in another order"));
+    if (carry) before = carry;
     if (!carry) {
       problems.Add(
           PlaceOf(line, output),

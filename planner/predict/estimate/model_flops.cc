@@ -42,6 +42,19 @@ bool TrainedUpstream(const Plan& plan, const Module& module) {
   });
 }
 
+// The layers that hand on features of inner layers.
+struct Taps {
+  char letter = 0;
+  int64_t count = 0;
+};
+
+Taps TapsOf(const Module& module) {
+  const ModelStatement* statement = StatementOf(module);
+  Taps taps = {.letter = statement == nullptr ? '\0' : statement->TapLetter()};
+  for (const LayerSummary& layer : module.layers) taps.count += taps.letter != 0 && layer.kind == taps.letter ? 1 : 0;
+  return taps;
+}
+
 // Tokens, or patches, of one sample on average. `known`: see ModuleFlops.
 double TokensOfSample(const Plan& plan, const Module& module, bool& known) {
   if (!module.has_images) return static_cast<double>(plan.budget.sequence_length);
@@ -70,19 +83,22 @@ ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
           CostOf(static_cast<double>(module.embed_flops), 0, 0, {module.trains_backbone, upstream}, false));
   }
   const GradientsOf backbone = {module.trains_backbone, module.trains_layers() || upstream};
+  // The norm before the products is trained with them, so what they read takes a gradient too.
+  const GradientsOf projection = {module.trains_projection, module.trains_projection || backbone.input};
+  const char taps = TapsOf(module).letter;
   for (const LayerSummary& layer : module.layers) {
     const std::string_view name = LayerWordOf(module, layer.kind);
     const bool recomputed = std::find(module.recompute.begin(), module.recompute.end(), name) != module.recompute.end();
     PartFlops& kind = part(name);
     ++kind.layers;
     AddTo(kind.token, CostOf(static_cast<double>(layer.forward_flops), static_cast<double>(layer.mixing_flops),
-                             static_cast<double>(layer.adapter_flops), backbone, recomputed));
+                             static_cast<double>(layer.adapter_flops),
+                             encoder && layer.kind == taps ? projection : backbone, recomputed));
   }
   if (module.head_flops > 0) {
-    // The norm before the products is trained with them, so what they read takes a gradient too.
-    const bool weights = encoder ? module.trains_projection : module.trains_backbone;
+    const GradientsOf head = {module.trains_backbone, module.trains_backbone || backbone.input};
     AddTo(part(encoder ? "projector" : "head").token,
-          CostOf(static_cast<double>(module.head_flops), 0, 0, {weights, weights || backbone.input}, false));
+          CostOf(static_cast<double>(module.head_flops), 0, 0, encoder ? projection : head, false));
   }
   for (const PartFlops& each : flops.parts) AddTo(flops.token, each.token);
   flops.tokens_per_sample = TokensOfSample(plan, module, flops.known);
@@ -112,9 +128,9 @@ StepFlops::StepFlops(const Plan& plan) {
   for (const Bridge& bridge : plan.bridges) {
     const Module* from = plan.FindModule(bridge.from);
     const EncoderData* encoder = plan.data.FindEncoder(bridge.from);
-    const int64_t hidden = from == nullptr ? 0 : from->size("output.hidden");
+    const int64_t hidden = from == nullptr ? 0 : from->size("output.hidden") * (1 + TapsOf(*from).count);
     const bool counts = encoder != nullptr && hidden > 0;
-    // A row has `hidden` elements, and comes of merged() patches.
+    // A row has `hidden` elements, with the features of inner layers, and comes of merged() patches.
     per_row_element_.push_back(
         counts ? FlopsOfPatch(plan, *from) * static_cast<double>(encoder->merged()) / static_cast<double>(hidden) : 0);
   }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/op_table.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/verify/shared/typed_instruction.h"
 #include "planner/verify/v5_samples_and_gradients/forward_block.h"
 
@@ -42,6 +43,13 @@ void CheckNoGradients(const PlanIndex& index, const Block& block, std::vector<Vi
   }
 }
 
+// In an encoder with taps whose layers do not learn, nothing takes a gradient of the stream.
+bool StreamIsIdle(const PlanIndex& index, const Block& block) {
+  const Module* module = index.module(block.module);
+  const ModelStatement* statement = module && module->has_images ? StatementOf(*module) : nullptr;
+  return statement && !module->trains_layers() && ModelNumbers(index.plan().budget, *module, *statement)("taps") > 0;
+}
+
 }  // namespace
 
 void CheckForwardAlone(const PlanIndex& index, const FramePair& pair, std::vector<Violation>& violations) {
@@ -50,6 +58,9 @@ void CheckForwardAlone(const PlanIndex& index, const FramePair& pair, std::vecto
   if (!embed && !head && pair.frame.find(".layers.") == std::string_view::npos) return;
   if (pair.evaluates) return CheckNoGradients(index, block, violations);
   ForwardBlock forward(index, block, true);
+  // The stream is the first input and the first output. Carries, which stand behind it, and an idle stream declare
+  // none.
+  const bool stream = !StreamIsIdle(index, block);
   const auto check = [&](const Output& value, bool takes, int origin) {
     string problem = DeclarationProblem(value, takes);
     if (problem.empty()) problem = LayoutOfNoneProblem(value);
@@ -60,11 +71,12 @@ void CheckForwardAlone(const PlanIndex& index, const FramePair& pair, std::vecto
   const auto returned = [&](const Output& value) {
     return std::find(block.outputs.begin(), block.outputs.end(), value.name) != block.outputs.end();
   };
-  for (size_t i = 0; i < block.inputs.size(); ++i) check(block.inputs[i], i == 0 && !embed, -1);
+  for (size_t i = 0; i < block.inputs.size(); ++i) check(block.inputs[i], i == 0 && !embed && stream, -1);
   for (const Instruction& op : block.body) {
     for (const Output& output : op.outputs) {
       if (IsStateName(output.name)) continue;
-      check(output, returned(output) ? !head : forward.HasGradient(output.name), op.origin);
+      const bool first = !block.outputs.empty() && output.name == block.outputs.front();
+      check(output, returned(output) ? first && !head && stream : forward.HasGradient(output.name), op.origin);
     }
   }
 }

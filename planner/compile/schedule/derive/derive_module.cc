@@ -87,11 +87,11 @@ bool EmbeddingLearns(const PieceContext& context) {
 
 // Whether something learns in the embedding and the layers of the module, or before them: then gradients pass layers.
 // The projection of an encoder may learn alone, and so may adapters of layers.
-// Weights of its projection may also lie between layers, in those that give carries.
-bool LayersLearn(const PieceContext& context) {
-  const Module& module = context.module();
-  const bool taps = context.numbers()("taps") > 0;
-  return module.trains_layers() || (taps && module.trains_projection) || EmbeddingLearns(context);
+bool LayersLearn(const PieceContext& context) { return context.module().trains_layers() || EmbeddingLearns(context); }
+
+// Whether something learns in the taps of the module, or before them. Weights of a projection lie there, too.
+bool TapsLearn(const PieceContext& context) {
+  return LayersLearn(context) || (context.numbers()("taps") > 0 && context.module().trains_projection);
 }
 
 // Which of these values are carries, or gradients of carries.
@@ -110,9 +110,14 @@ LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, 
   const bool goes_over_bridge = module.has_images && &stated == &context.statement().head;
   DerivedPiece piece = DeriveForward(context, stated, goes_over_bridge);
   DeriveBackward(context, stated, piece);
-  // No gradient comes back over the bridge to a module that does not learn.
-  if (goes_over_bridge && !module.trained()) {
-    for (size_t output : piece.outputs) piece.values[output].type.gradient.reset();
+  // No gradient comes back over the bridge to a module that does not learn, nor along an idle stream, nor for a carry
+  // of what does not learn.
+  for (size_t output : piece.outputs) {
+    const bool carry = context.IsCarry(piece.values[output].stated);
+    const bool takes = goes_over_bridge ? module.trained()
+                       : carry          ? piece.output_gradients.contains(output)
+                                        : !context.stream_is_idle();
+    if (!takes) piece.values[output].type.gradient.reset();
   }
   // Gradients of rows leave under the names that the bridges give them.
   for (size_t gradient : piece.gradient_outputs) {
@@ -134,7 +139,7 @@ LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, 
                         .gradients = std::move(gradients),
                         .carried = std::move(carried),
                         .carried_back = std::move(carried_back)};
-  blocks.backward = made.Backward(name + ".backward", blocks.forward, LayersLearn(context));
+  blocks.backward = made.Backward(name + ".backward", blocks.forward, TapsLearn(context));
   if (blocks.backward->outputs.empty()) blocks.carried_back.outputs.clear();
   return blocks;
 }
@@ -179,7 +184,7 @@ ModuleBlocks DeriveModule(const BlockInputs& inputs, const Module& module, const
   FinishBlocks(blocks.embedding, EmbeddingLearns(context), Recompute::kNothing);
   FinishBlocks(blocks.head, learns || module.trained(), Recompute::kNothing);
   for (auto& [kind, layer] : blocks.layers) FinishBlocks(layer, learns, RecomputeOf(module, kind));
-  for (LayerBlocks& tap : blocks.taps) FinishBlocks(tap, learns, RecomputeOf(module, taps));
+  for (LayerBlocks& tap : blocks.taps) FinishBlocks(tap, TapsLearn(context), RecomputeOf(module, taps));
   return blocks;
 }
 

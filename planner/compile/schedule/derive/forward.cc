@@ -90,7 +90,9 @@ class ForwardDeriver {
     if (!name.ends_with('*')) {
       const auto given = context_.statement().given.find(plain);
       const bool stream = given == context_.statement().given.end();
-      values_[name] = DefineInput(plain, stream ? context_.statement().stream : given->second, 0);
+      StatedType type = stream ? context_.statement().stream : given->second;
+      if (stream && context_.stream_is_idle()) type.learns = false;
+      values_[name] = DefineInput(plain, type, 0);
       return;
     }
     for (size_t i = 0; i < context_.encoders().size(); ++i) {

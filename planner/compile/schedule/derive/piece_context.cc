@@ -66,13 +66,17 @@ DerivedSlot PieceContext::SlotOf(const StatedPiece& piece, std::string_view name
 
 std::optional<ValueType> PieceContext::TypeOf(const StatedCarry& carry, size_t encoder, int64_t count) const {
   StatedType stated = carry.type;
-  stated.learns = !carry.name.ends_with('*') || encoders_.at(encoder).learns;
+  stated.learns = carry.name.ends_with('*') ? encoders_.at(encoder).learns : module_.trained();
   ValueType type = TypeOf(stated, encoder, numbers_.Counting(count));
   if (type.dims.back() == Dim(int64_t{0})) return std::nullopt;
   for (Axis axis : {Axis::kTp, Axis::kCp}) {
     if (carry.partial && type.gradient && size(axis) > 1) (*type.gradient)[axis] = {AxisLayout::State::kPartial};
   }
   return type;
+}
+
+bool PieceContext::stream_is_idle() const {
+  return module_.has_images && numbers_("taps") > 0 && !module_.trains_layers();
 }
 
 bool PieceContext::IsCarry(std::string_view value) const {

@@ -62,6 +62,9 @@ class PieceContext {
   ValueType TypeOf(const StatedType& stated, size_t encoder) const { return TypeOf(stated, encoder, numbers_); }
   // Of a carry before which so many taps stand; none: it is not there.
   std::optional<ValueType> TypeOf(const StatedCarry& carry, size_t encoder, int64_t count) const;
+  // Whether nothing takes a gradient of the stream: in an encoder whose layers do not learn, taps hand theirs on beside
+  // it. Without taps the layers have no backward, and their values declare gradients all the same.
+  bool stream_is_idle() const;
   // Whether it is the name of a carry in blocks.
   bool IsCarry(std::string_view value) const;
 
