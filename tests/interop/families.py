@@ -298,7 +298,8 @@ class Qwen3VL(nn.Module):
         return torch.cat(places)
 
     def ordered(self, name, value, batch):
-        return value[self.rows_of(batch["image_grid"])] if name.startswith("vision.") else value
+        of_patches = name.startswith("vision.") and not name.startswith("vision.tap")
+        return value[self.rows_of(batch["image_grid"])] if of_patches else value
 
     def parts(self):
         return [(self.whole, "")]

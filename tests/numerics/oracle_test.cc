@@ -244,7 +244,12 @@ TEST(Qwen3VlDeepStack, EncoderTp2Dp2ApartFromPp2) {
 TEST(Qwen3VlDeepStack, Pp3AndStagesOfTheEncoder) {
   ExpectDeepStack(Join(Join(EncoderOn(2, 1), LanguageOn(2, 3, 1, 1)),
                        Join(Parallel("radio_encoder", {{"pp", 2}}), Parallel("language", {{"pp", 3}})),
-                       {"modules.language.parallel.stage_layers=[3, 2, 3]"}));
+                       {"modules.language.parallel.stage_layers=[3, 2, 3]",
+                        "modules.radio_encoder.parallel.stage_layers=[3, 2]"}));
+}
+TEST(Qwen3VlDeepStack, Cp2Tp2OfBoth) {
+  ExpectDeepStack(Join(Join(EncoderOn(4, 2), Parallel("radio_encoder", {{"cp", 2}})),
+                       Join(LanguageOn(4, 4, 2, 1), Parallel("language", {{"cp", 2}}))));
 }
 TEST(Qwen3VlDeepStack, Cp2OfBoth) {
   ExpectDeepStack(Join(Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1)), Parallel("radio_encoder", {{"cp", 2}}),
@@ -255,6 +260,14 @@ TEST(Qwen3VlDeepStack, Tp2Pp2) {
 }
 TEST(Qwen3VlDeepStack, MergersAlone) {
   ExpectDeepStack({"modules.radio_encoder.train.backbone=frozen", "modules.language.train.backbone=frozen"},
+                  {"visual.merger.", "visual.deepstack_merger_list."});
+}
+// What comes back between the stages of the encoder is the gradient of the carry alone.
+TEST(Qwen3VlDeepStack, MergersAloneOverStages) {
+  ExpectDeepStack(Join(Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1)),
+                       Join(Parallel("radio_encoder", {{"pp", 2}}), Parallel("language", {{"pp", 2}})),
+                       {"modules.radio_encoder.parallel.stage_layers=[3, 2]",
+                        "modules.radio_encoder.train.backbone=frozen", "modules.language.train.backbone=frozen"}),
                   {"visual.merger.", "visual.deepstack_merger_list."});
 }
 TEST(Qwen3VlDeepStack, LanguageFrozen) { ExpectDeepStack({"modules.language.train.backbone=frozen"}, {"visual."}); }
