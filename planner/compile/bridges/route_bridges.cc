@@ -68,11 +68,16 @@ bool CheckTaps(const BridgeRecipe& bridge, const Recipe& recipe, const ModuleRec
   if (!AllKnown(from.model.pattern, to.model.pattern)) return true;
   const int64_t made = TapsOf(from.model), taken = TapsOf(to.model);
   if (made != taken) {
+    const auto times = [](int64_t count) {
+      return count == 0 ? std::string("never") : count == 1 ? std::string("once") : absl::StrCat(count, " times");
+    };
+    const bool takes = StatementOfModel(to.model).TapLetter() != 0;
     diagnostics
         .Error(DiagnosticKind::kPatternConflict, to.model.pattern.where,
-               absl::StrCat("the layers of ", *to.name, " take the features of ", taken, " inner layers, and ",
-                            *from.name, " hands on those of ", made),
-               "write as many D in both patterns")
+               absl::StrCat(*to.name, " takes features of inner layers ", times(taken), ", and ", *from.name,
+                            " hands them on ", times(made)),
+               takes ? "write as many D in both patterns"
+                     : absl::StrCat("write no D in the pattern of ", *from.name, ": a ", *to.model.kind, " takes none"))
         .notes.push_back({from.model.pattern.where, absl::StrCat("the layers of ", *from.name, " are given here")});
     return false;
   }
@@ -83,6 +88,22 @@ bool CheckTaps(const BridgeRecipe& bridge, const Recipe& recipe, const ModuleRec
       absl::StrCat("the layers of ", *to.name, " take features of inner layers, and several encoders feed the model"),
       "keep one bridge, or write no D in the patterns");
   return false;
+}
+
+// Features of inner layers come over a bridge.
+bool CheckTapsAreBridged(const Recipe& recipe, Diagnostics& diagnostics) {
+  if (!recipe.bridges.empty()) return true;  // CheckTaps
+  bool fine = true;
+  for (const ModuleRecipe& module : recipe.modules) {
+    if (!AllKnown(module.model.kind, module.model.pattern) || !IsLanguage(module) || TapsOf(module.model) == 0)
+      continue;
+    diagnostics.Error(DiagnosticKind::kPatternConflict, module.model.pattern.where,
+                      absl::StrCat("the layers of ", *module.name, " take features of inner layers of an encoder, and ",
+                                   "no bridge brings any"),
+                      "add an encoder with as many D in its pattern and a bridge, or write no D here");
+    fine = false;
+  }
+  return fine;
 }
 
 // Bridges lead from an encoder to the language model.
@@ -200,7 +221,7 @@ bool CheckBridges(const Recipe& recipe, Diagnostics& diagnostics) {
     fine = false;
   }
   // A wrong bridge may be meant for an encoder that has none, so a missing bridge is reported only without wrong ones.
-  fine = fine && CheckEncodersAreBridged(recipe, sources, diagnostics);
+  fine = fine && CheckEncodersAreBridged(recipe, sources, diagnostics) && CheckTapsAreBridged(recipe, diagnostics);
   // Of several bridges each needs a token, so that a wrong one would be told twice.
   if (!fine && recipe.bridges.size() > 1) return false;
   return CheckBridgeTokens(recipe, diagnostics) && fine;

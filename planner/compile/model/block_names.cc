@@ -28,6 +28,33 @@ std::vector<string> NamesOf(const StatedPiece& piece, const LayerPlace& place, c
 
 string WithTitle(const StatedLayer& layer) { return absl::StrCat(string(1, layer.letter), " (", layer.title, ")"); }
 
+// A tap is of what a whole block has made, and a block has one: so do others say where they are.
+bool CheckTapPlaces(const ModelRecipe& model, const std::vector<LayerSummary>& layers, const string& opening,
+                    Diagnostics& diagnostics) {
+  const ModelStatement& statement = StatementOfModel(model);
+  const char letter = statement.TapLetter();
+  const auto opens = [&](size_t i) { return statement.FindLayer(layers[i].kind)->opens; };
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (letter == 0 || layers[i].kind != letter) continue;
+    const bool begun = std::any_of(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(i),
+                                   [&](const LayerSummary& layer) { return statement.FindLayer(layer.kind)->opens; });
+    string problem;
+    if (!begun) {
+      problem = "stands before the first block";
+    } else if (i + 1 < layers.size() && layers[i + 1].kind == letter) {
+      problem = "stands twice behind one block";
+    } else if (i + 1 < layers.size() && !opens(i + 1)) {
+      problem = absl::StrCat("stands within a block, before its ", WithTitle(*statement.FindLayer(layers[i + 1].kind)));
+    }
+    if (problem.empty()) continue;
+    diagnostics.Error(DiagnosticKind::kPatternConflict, LocationOfLayer(model.pattern, i),
+                      absl::StrCat(WithTitle(*statement.FindLayer(letter)), " ", problem),
+                      absl::StrCat("write it behind a whole block, once; ", opening, " begins one"));
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool CheckBlockNames(const ModelRecipe& model, const LayerPattern& pattern, const ModelNumbers& numbers,
@@ -44,6 +71,7 @@ bool CheckBlockNames(const ModelRecipe& model, const LayerPattern& pattern, cons
     layers.push_back({.kind = letter});
   }
   const std::vector<LayerPlace> places = PlacesOf(statement, layers);
+  if (!CheckTapPlaces(model, layers, absl::StrJoin(opening, " or "), diagnostics)) return false;
   std::map<string, size_t> of_block;  // the layer that has the name
   for (size_t i = 0; i < layers.size(); ++i) {
     if (i > 0 && places[i].block != places[i - 1].block) of_block.clear();

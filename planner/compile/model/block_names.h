@@ -10,7 +10,8 @@
 namespace planwright {
 
 // Whether no two layers of a block have weights, or probed values, of one name. Reports the first two that do (PW0502).
-// `pattern`: of the model. `numbers`: of a module of it.
+// And whether taps (model_statement.h) stand behind whole blocks, one behind each. `pattern`: of the model. `numbers`:
+// of a module of it.
 bool CheckBlockNames(const ModelRecipe& model, const LayerPattern& pattern, const ModelNumbers& numbers,
                      Diagnostics& diagnostics);
 
