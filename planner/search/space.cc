@@ -216,8 +216,11 @@ std::vector<std::vector<std::string>> Space::RecomputesOf(size_t m) const {
   if (*module.train_backbone == "frozen" && !module.adapter) return ways;
   add({"full"});
   std::vector<std::string> words;
-  for (const StatedLayer& kind : StatementOfModel(module.model).layer_kinds) {
-    if (module.model.pattern->find(kind.letter) != std::string::npos) words.push_back(kind.word);
+  const ModelStatement& statement = StatementOfModel(module.model);
+  for (const StatedLayer& kind : statement.layer_kinds) {
+    // Taps are few, and what they keep is not worth twice the ways.
+    if (kind.letter != statement.TapLetter() && module.model.pattern->find(kind.letter) != std::string::npos)
+      words.push_back(kind.word);
   }
   // Layers of other kinds keep all, or run what is elementwise again.
   for (unsigned set = 0; set + 1 < 1u << words.size(); ++set) {

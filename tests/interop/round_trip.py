@@ -84,6 +84,9 @@ TOYS = {
     "qwen3_vl_tied": Toy("qwen3_vl_oracle", {"radio_encoder": grid(0, 2), "language": grid(0, 2, tp=2)}, sizes={
         "decoder": {"tied": True}, "qwen_vit": {"activation": "gelu", "table": 7}}),
     "qwen3_vl_moe": Toy("qwen3_vl_moe_oracle", {"radio_encoder": grid(0, 1), "language": grid(1, 2, ep=2)}),
+    "deepstack": Toy("qwen3_vl_deepstack_oracle", {"radio_encoder": grid(0, 2, cp=2), "language": grid(2, 2, pp=2)}),
+    "deepstack_moe": Toy("qwen3_vl_moe_oracle", {"radio_encoder": grid(0, 1), "language": grid(1, 2, tp=2, ep=2)},
+                         sizes={"qwen_vit": {"pattern": "VVDVDV"}, "decoder": {"pattern": "*-D*ED*E"}}),
 }
 
 

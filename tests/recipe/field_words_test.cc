@@ -76,9 +76,9 @@ std::string Said(const std::vector<std::string>& overrides) {
   return said;
 }
 
-TEST(FieldWords, DeepStackAndVideosAreRefusedByName) {
+TEST(FieldWords, DeepStackIsInPatternsAndVideosAreRefusedByName) {
   EXPECT_THAT(Said({"models.lm.deepstack_visual_indexes=[5]"}),
-              ::testing::HasSubstr("features of inner layers of an encoder (DeepStack) do not enter a language model"));
+              ::testing::HasSubstr("a letter D behind each of these blocks"));
   EXPECT_THAT(Said({"data.video_token_id=5"}), ::testing::HasSubstr("videos are not trained"));
 }
 
