@@ -99,6 +99,10 @@ DAMAGES = {
         "two experts are exchanged": swap("experts.0.gate_proj.weight", "experts.1.gate_proj.weight"),
         "the other rule for its weights": configured({"norm_topk_prob": False})},
     "moe_undivided": {"the other rule for its weights": configured({"norm_topk_prob": True})},
+    "deepstack": {
+        "two mergers are exchanged": swap("deepstack_merger_list.0.linear_fc1.weight",
+                                          "deepstack_merger_list.1.linear_fc1.weight"),
+        "features of another layer": configured({"vision_config.deepstack_visual_indexes": [0, 2]})},
     "mistral": OF_DECODERS | {"another stretch": configured({"rope_parameters.factor": 2.0})},
     "nano": OF_LANGUAGE | OF_EXPERTS | {"another scale of experts": configured({"routed_scaling_factor": 2.5}),
                                         "time steps are clamped": configured({"time_step_min": 0.01})},
