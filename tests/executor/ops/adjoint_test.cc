@@ -116,7 +116,7 @@ std::vector<string> Problems(const Table& table, const OpCase& c, Covered* cover
   Named values = RunForward(table, c, fresh);
   const std::vector<Wiring> backward = BackwardOf(table, c);
   AddCotangents(c, backward, values);
-  for (const char* kind : {"add", "add_residual_bias", "add_bias", "add_positions", "concat", "split"}) {
+  for (const char* kind : {"add", "add_residual_bias", "add_bias", "add_positions", "add_images", "concat", "split"}) {
     if (c.stages[0].kind != kind) continue;
     for (size_t i = 0; values.contains(absl::StrCat("0.o", i)); ++i)
       values.emplace(absl::StrCat("0.do", i), at::randn(values.at(absl::StrCat("0.o", i)).sizes(), at::kDouble));

@@ -43,7 +43,7 @@ const std::vector<CutLine> kCuts = {
     // Tokens are positions of two samples, and the rank finds its positions by its coordinate.
     {"routing_fingerprint", 't', "24", "", true},
     // A rank has the positions of its coordinate, and finds the image tokens among them.
-    {"add_images add_images_grad", 't', "", "", true},
+    {"add_images", 't', "", "", true},
     // Counts this rank's positions.
     {"unpermute_rows permute_rows_grad", 't', "", "sequence"},
 };
