@@ -32,9 +32,10 @@ bool Reads(const StatedCompute& compute, string_view slot) {
                      [&](const string& each) { return PlainSlot(each) == slot; });
 }
 
-// Whether the weight is the matrix of a product.
+// Whether the weight is the matrix of a product of a backbone's layer.
 bool IsProduct(const StatedPiece& piece, const StatedWeight& weight) {
-  if (weight.form != StatedWeight::Form::kWeight || weight.shape.size() != 2 || ProductName(weight).empty())
+  if (weight.projection || weight.form != StatedWeight::Form::kWeight || weight.shape.size() != 2 ||
+      ProductName(weight).empty())
     return false;
   return std::any_of(piece.computes.begin(), piece.computes.end(), [&](const StatedCompute& compute) {
     return compute.kind == OpKind::kLinear && compute.slots.front() == weight.slot;
@@ -265,6 +266,8 @@ string AdapterTargetProblem(const ModelStatement& statement, string_view letters
       if (!IsTarget(target, ProductName(weight))) continue;
       if (!layer) {
         refuse(weight, "is in no layer: adapters stand on products of layers");
+      } else if (weight.projection) {
+        refuse(weight, "is also of a merger of inner layers, which belongs to the projection: name the others alone");
       } else if (weight.form == StatedWeight::Form::kExperts) {
         refuse(weight, "is of the experts: adapters stand on dense products");
       } else if (!IsProduct(piece, weight)) {

@@ -73,9 +73,12 @@ bool IsProjection(const Module& module, const Parameter& parameter) {
   if (has(statement.head, {})) return true;
   const char letter = statement.TapLetter();
   if (letter == 0) return false;  // layers of other kinds have no projection
+  const StatedPiece& tap = statement.layers.at(letter);
+  if (std::none_of(tap.weights.begin(), tap.weights.end(), [](const auto& weight) { return weight.projection; }))
+    return false;
   const std::vector<LayerPlace> places = PlacesOf(statement, module.layers);
   for (size_t i = 0; i < places.size(); ++i) {
-    if (module.layers[i].kind == letter && has(statement.layers.at(letter), places[i])) return true;
+    if (module.layers[i].kind == letter && has(tap, places[i])) return true;
   }
   return false;
 }
