@@ -130,7 +130,7 @@ class FromPhotos(unittest.TestCase):
             at = pathlib.Path(holder).resolve()
             for name in ("nano", "shards", "photos"):
                 (at / name).symlink_to(self.at / name)
-            toy_folders.write_folder(SOURCE / "tests/exchange/transformers", "qwen3_vl", at / "qwen",
+            toy_folders.write_folder(SOURCE / "tests/exchange/transformers", "qwen3_vl_deepstack", at / "qwen",
                                      toy_folders.VOCABULARY)
             for name in ("tokenizer.json", "tokenizer_config.json"):
                 shutil.copy(self.at / "nano" / name, at / "qwen")
@@ -146,9 +146,10 @@ class FromPhotos(unittest.TestCase):
             self.assertRegex(recipe, r"grid: smart_resize\b")
             ran = self.shell("plan launch mine.yaml --local --yes --steps 2 --run-dir run", at)
             self.assertEqual(ran.returncode, 0, ran.stdout)
-            config["vision_config"]["deepstack_visual_indexes"] = [1, 0]
+            self.assertIn('pattern: "VVDVD"', recipe)
+            config["vision_config"]["deepstack_visual_indexes"] = [2, 1]
             (at / "qwen/config.json").write_text(json.dumps(config))
-            self.refused(f"{init} --replace", 1, "vision_config.deepstack_visual_indexes = [1,0] cannot be expressed",
+            self.refused(f"{init} --replace", 1, "vision_config.deepstack_visual_indexes = [2,1] cannot be expressed",
                          "only numbers that ascend", at=at)
 
     def test_what_overrides_say_of_the_layout_stays(self):

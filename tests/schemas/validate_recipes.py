@@ -101,6 +101,10 @@ UNSEEN = {
     "119_two_mlps_in_one_block": "the letters of a pattern",
     "120_tied_over_two_stages": "keys of a model and of its module",
     "121_environment_and_containers_of_a_job": "names and paths inside of texts",
+    "124_features_that_nobody_takes": "the letters of two patterns",
+    "125_features_within_a_block": "the letters of a pattern",
+    "126_features_without_an_encoder": "the letters of a pattern",
+    "127_adapter_on_a_merger": "words of a list",
 }
 
 
