@@ -242,10 +242,10 @@ TEST(Qwen3VlDeepStack, EncoderTp2Dp2ApartFromPp2) {
 }
 // The stage in the middle hands them on.
 TEST(Qwen3VlDeepStack, Pp3AndStagesOfTheEncoder) {
-  ExpectDeepStack(Join(Join(EncoderOn(2, 1), LanguageOn(2, 3, 1, 1)),
-                       Join(Parallel("radio_encoder", {{"pp", 2}}), Parallel("language", {{"pp", 3}})),
-                       {"modules.language.parallel.stage_layers=[3, 2, 3]",
-                        "modules.radio_encoder.parallel.stage_layers=[3, 2]"}));
+  ExpectDeepStack(
+      Join(Join(EncoderOn(2, 1), LanguageOn(2, 3, 1, 1)),
+           Join(Parallel("radio_encoder", {{"pp", 2}}), Parallel("language", {{"pp", 3}})),
+           {"modules.language.parallel.stage_layers=[3, 2, 3]", "modules.radio_encoder.parallel.stage_layers=[3, 2]"}));
 }
 TEST(Qwen3VlDeepStack, Cp2Tp2OfBoth) {
   ExpectDeepStack(Join(Join(EncoderOn(4, 2), Parallel("radio_encoder", {{"cp", 2}})),
@@ -271,6 +271,11 @@ TEST(Qwen3VlDeepStack, MergersAloneOverStages) {
                   {"visual.merger.", "visual.deepstack_merger_list."});
 }
 TEST(Qwen3VlDeepStack, LanguageFrozen) { ExpectDeepStack({"modules.language.train.backbone=frozen"}, {"visual."}); }
+TEST(Qwen3VlDeepStack, LanguageFrozenTp2Cp2) {
+  ExpectDeepStack(Join(Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 1)),
+                       Join(Parallel("language", {{"cp", 2}}), {"modules.language.train.backbone=frozen"})),
+                  {"visual."});
+}
 TEST(Qwen3VlDeepStack, EncoderFrozen) {
   ExpectDeepStack({"modules.radio_encoder.train={backbone: frozen, projection: frozen}"}, {"language_model."});
 }

@@ -158,6 +158,35 @@ TEST_F(Resume, ADecoderOnAnotherLayoutTrainsTheSameCurve) {
                    {LanguageOn(0, 4, 4, 2), Join(LanguageOn(0, 2, 1, 1), Parallel("language", {{"pp", 2}}))});
 }
 
+// With features of inner layers of the encoder: on one rank each; in stages that hand them on; cut over cp and tp.
+std::vector<std::vector<std::string>> LayoutsOfFeatures() {
+  const auto on = [](const std::string& module, int first, int ranks) {
+    return "modules." + module + ".placement={first_rank: " + std::to_string(first) +
+           ", ranks: " + std::to_string(ranks) + "}";
+  };
+  return {{},
+          Join({on("eye_encoder", 0, 2), on("language", 2, 2)}, Parallel("eye_encoder", {{"pp", 2}}),
+               Join(Parallel("language", {{"pp", 2}}), {"modules.language.parallel.stage_layers=[3, 7]"})),
+          Join({on("eye_encoder", 0, 2), on("language", 2, 4)}, Parallel("eye_encoder", {{"cp", 2}}),
+               Parallel("language", {{"cp", 2}, {"tp", 2}}))};
+}
+
+TEST_F(Resume, FeaturesOfInnerLayersOnAnotherLayoutTrainTheSameCurve) {
+  precision_ = "fp64", recipe_ = "tests/verify/carries.yaml";
+  ExpectTheCurveOf(Run({}, kSteps, false), LayoutsOfFeatures());
+}
+
+// Layers of the encoder have no backward, mergers learn, and the language model has adapters.
+TEST_F(Resume, FrozenLayersBetweenMergersTrainTheSameCurve) {
+  precision_ = "fp64", recipe_ = "tests/verify/carries.yaml";
+  const std::vector<std::string> frozen = {
+      "modules.eye_encoder.train={backbone: frozen}", "modules.language.train={backbone: frozen}",
+      "modules.language.adapter={rank: 2, alpha: 4, targets: [q_proj, gate_proj]}"};
+  std::vector<std::vector<std::string>> layouts = LayoutsOfFeatures();
+  for (std::vector<std::string>& layout : layouts) layout = Join(layout, frozen);
+  ExpectTheCurveOf(Run(frozen, kSteps, false), layouts);
+}
+
 TEST_F(Resume, ADamagedCheckpointIsNamedAndAnOlderOneTaken) {
   const std::vector<std::string> layout = Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 2));
   const TrainingRun whole = Run(layout, kSteps, false);

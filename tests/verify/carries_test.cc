@@ -75,7 +75,31 @@ INSTANTIATE_TEST_SUITE_P(
                Join(Placed("eye_encoder", 0, 1, {}), Placed("language", 1, 4, {{"pp", 2}, {"tp", 2}}))},
         Layout{"frozen_encoder", {"modules.eye_encoder.train={backbone: frozen, projection: frozen}"}},
         Layout{"frozen_backbone", {"modules.eye_encoder.train={backbone: frozen}"}},
+        Layout{"frozen_backbone_over_stages",
+               Join(Placed("eye_encoder", 0, 4, {{"pp", 2}, {"tp", 2}}), Placed("language", 4, 1, {}),
+                    {"modules.eye_encoder.train={backbone: frozen}"})},
+        // No stage but the last has a tap.
+        Layout{"frozen_first_stages",
+               Join(Placed("eye_encoder", 0, 3, {{"pp", 3}}), Placed("language", 3, 1, {}),
+                    {"models.eye.pattern=VV|V|VDVD", "modules.eye_encoder.train={backbone: frozen}"})},
+        // A stage in the middle has a tap, and layers without a backward; the one behind it hands on alone.
+        Layout{"frozen_between_taps",
+               Join(Placed("eye_encoder", 0, 4, {{"pp", 4}}), Placed("language", 4, 1, {}),
+                    {"models.eye.pattern=VVD|V|VD|V", "modules.eye_encoder.train={backbone: frozen}"})},
+        Layout{"adapters_between_taps",
+               Join(Placed("eye_encoder", 0, 4, {{"pp", 4}}), Placed("language", 4, 1, {}),
+                    {"models.eye.pattern=VVD|V|VD|V",
+                     "modules.eye_encoder={train: {backbone: frozen, projection: frozen}, adapter: {rank: 2, alpha: 4, "
+                     "targets: [qkv]}}"})},
         Layout{"frozen_language", {"modules.language.train={backbone: frozen}"}},
+        Layout{"frozen_language_cut",
+               Join(Placed("language", 1, 4, {{"tp", 2}, {"cp", 2}}), {"modules.language.train={backbone: frozen}"})},
+        Layout{"nothing_but_adapters", Join(Placed("language", 1, 2, {{"tp", 2}}),
+                                            {"modules.eye_encoder.train={backbone: frozen, projection: frozen}",
+                                             "modules.language={train: {backbone: frozen}, adapter: {rank: 2, alpha: "
+                                             "4, targets: [q_proj]}}"})},
+        Layout{"evaluated", Join(Placed("eye_encoder", 0, 2, {{"pp", 2}}), Placed("language", 2, 2, {{"pp", 2}}),
+                                 {"evaluation={every_samples: 40, sets: [{name: held_out, samples: 8, seed: 7}]}"})},
         Layout{"recomputed", {"modules.language.recompute=[full]", "modules.eye_encoder.recompute=[full]"}}),
     [](const auto& info) { return string(info.param.name); });
 

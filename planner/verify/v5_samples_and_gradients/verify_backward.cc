@@ -97,7 +97,8 @@ class BackwardCheck {
     }
   }
 
-  // What a value of the forward declares is the layout of a value of the backward that is its gradient.
+  // What a value of the forward declares is the layout of a value of the backward that is its gradient. Where nothing
+  // reads the gradient in the form of the value, such as that of a frozen embedding, none is made in that form.
   void CheckDeclaredGradients() {
     std::map<Terms, std::vector<const ValueType*>> made;
     for (const auto& [name, terms] : terms_) {
@@ -108,10 +109,13 @@ class BackwardCheck {
       for (const Output& output : op.outputs) {
         string problem = DeclarationProblem(output, forward_.HasGradient(output.name));
         const auto gradients = made.find(forward_.GradientOf(output.name));
-        if (problem.empty() && gradients == made.end()) problem = LayoutOfNoneProblem(output);
-        if (problem.empty() && output.type.gradient && gradients != made.end() &&
-            std::none_of(gradients->second.begin(), gradients->second.end(), [&](const ValueType* type) {
-              return type->dims == output.type.dims && type->layout == *output.type.gradient;
+        const auto is_made = [&](const auto& fits) {
+          return gradients != made.end() && std::any_of(gradients->second.begin(), gradients->second.end(), fits);
+        };
+        const auto in_its_form = [&](const ValueType* type) { return type->dims == output.type.dims; };
+        if (problem.empty() && !is_made(in_its_form)) problem = LayoutOfNoneProblem(output);
+        if (problem.empty() && output.type.gradient && is_made(in_its_form) && !is_made([&](const ValueType* type) {
+              return in_its_form(type) && type->layout == *output.type.gradient;
             })) {
           problem = absl::StrCat(output.name, " declares another layout for its gradient than the backward makes");
         }
