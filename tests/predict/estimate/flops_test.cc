@@ -62,6 +62,33 @@ TEST(Flops, OfProgramsEqualThoseOfTheModelInEveryLayout) {
   }
 }
 
+// Mergers of inner layers learn with the projection, whatever the layers around them do.
+TEST(Flops, OfProgramsEqualThoseOfTheModelWithFeaturesOfInnerLayers) {
+  const std::vector<std::vector<std::string>> changes = {
+      {},
+      {"modules.eye_encoder.train={backbone: frozen}"},
+      {"modules.eye_encoder.train={projection: frozen}"},
+      {"modules.eye_encoder.train={backbone: frozen, projection: frozen}"},
+      {"modules.eye_encoder.train={backbone: frozen}", "modules.language.train={backbone: frozen}"},
+      {"modules.eye_encoder={model: eye, placement: {first_rank: 0, ranks: 4}, parallel: {pp: 2, tp: 2}}",
+       "modules.language={model: tongue, placement: {first_rank: 4, ranks: 2}, parallel: {cp: 2}}"}};
+  for (const std::vector<std::string>& change : changes) {
+    const Plan plan = testing::CompiledFile(InSource("tests/verify/carries.yaml"), change);
+    EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 0.03) << ::testing::PrintToString(change);
+  }
+}
+
+// Of a step the elements are known that have crossed its bridge, with the features of inner layers.
+TEST(Flops, OfAStepFollowItsRows) {
+  const Plan plan = testing::CompiledFile(InSource("tests/verify/carries.yaml"));
+  const Module &encoder = plan.modules.at(0), &language = plan.modules.at(1);
+  constexpr int64_t kRows = 5, kFeatures = 32 * (1 + 2), kPatchesOfRow = 4;
+  EXPECT_NEAR(StepFlops(plan).Of(std::vector{kRows * kFeatures}),
+              FlopsOf(plan, language).step.model() +
+                  FlopsOf(plan, encoder).token.model() * static_cast<double>(kRows * kPatchesOfRow),
+              1);
+}
+
 // What ranks execute ends where a document ends; FLOPs of the model are of whole samples.
 TEST(Flops, OfProgramsFollowDocumentsAndThoseOfTheModelDoNot) {
   Plan plan = testing::CompiledFile(InSource("recipes/nemotron_moe_lm_tiny.yaml"), {"data.packed_documents=true"});
