@@ -69,6 +69,15 @@ std::vector<Target> Targets() {
              "modules.radio_encoder.adapter={rank: 2, alpha: 3.0, targets: [qkv, fc2]}"})},
       {"recompute_moe", kTextRecipe, Join(text(2, 1, 2), {"modules.language.recompute=[moe]"})},
       {"two_encoders", "recipes/nemotron_moe_two_encoders_tiny.yaml", saves},
+      // Features of inner layers of the encoder, over stages of both modules.
+      {"features", "tests/verify/carries.yaml",
+       Join({"modules.eye_encoder={model: eye, placement: {first_rank: 0, ranks: 2}, parallel: {pp: 2}}",
+             "modules.language={model: tongue, placement: {first_rank: 2, ranks: 2}, parallel: {pp: 2, stage_layers: "
+             "[3, 7]}}"},
+            saves)},
+      {"features_frozen", "tests/verify/carries.yaml",
+       Join(saves, {"modules.eye_encoder.train={backbone: frozen}", "modules.language.placement.ranks=2",
+                    "modules.language.parallel.tp=2"})},
       {"initialize", kTextRecipe, Join(text(2, 1, 2), saves, {"initialize.from=weights.safetensors"})},
       {"initialize_go_on", kTextRecipe,
        Join(saves, {"initialize.from=checkpoint", "initialize.optimizer=true", "initialize.schedule=checkpoint"})},
