@@ -69,7 +69,7 @@ void OutsideImages::Add(const OutsideImages& more) {
 OutsideImages LookForImages(const std::vector<ShardSlice>& slices, const std::string& base, int threads) {
   OutsideImages images;
   ForEachOutside(slices, [&](const ShardSlice&, const ImageRecord&) { ++images.named; });
-  images.looked = std::min(images.named, kMostLookedFor);
+  images.looked = std::min(images.named, kMostImagesLookedFor);
   std::vector<std::string> paths;
   int64_t at = 0;
   ForEachOutside(slices, [&](const ShardSlice& slice, const ImageRecord& image) {

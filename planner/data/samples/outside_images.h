@@ -15,7 +15,7 @@ namespace planwright {
 
 // Where there are more such images than this, so many of them are looked for, evenly spread: for each the file system
 // is asked once.
-inline constexpr int64_t kMostLookedFor = 4096;
+inline constexpr int64_t kMostImagesLookedFor = 4096;
 
 struct OutsideImages {
   int64_t named = 0;               // that shards name

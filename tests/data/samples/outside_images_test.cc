@@ -138,8 +138,8 @@ TEST(OutsideImages, AreLookedForInBoundedTime) {
   };
   const OutsideImages images = LookForImages({slice}, "", 2);
   EXPECT_EQ(images.named, kImages);
-  EXPECT_EQ(images.looked, kMostLookedFor);
-  EXPECT_EQ(images.missing, kMostLookedFor / 2);
+  EXPECT_EQ(images.looked, kMostImagesLookedFor);
+  EXPECT_EQ(images.missing, kMostImagesLookedFor / 2);
   EXPECT_THAT(MissingOf("captions", images)->what,
               HasSubstr("source captions: 2,048 of 4,096 images that were looked for, among 1,000,003 that its shards "
                         "name by path, are not there: there is no folder none"));
