@@ -40,9 +40,9 @@ std::map<std::string, int> PartsOf(const Plan& plan) {
   return parts;
 }
 
-std::vector<std::string> ProblemsOf(const std::vector<std::string>& overrides) {
+std::vector<std::string> ProblemsOf(const std::vector<std::string>& overrides, const std::string& path = kRatedRecipe) {
   Diagnostics problems;
-  const std::optional<Recipe> recipe = ReadRecipe(kRatedRecipe, overrides, problems);
+  const std::optional<Recipe> recipe = ReadRecipe(path, overrides, problems);
   if (recipe) CompileRecipe(*recipe, problems);
   std::vector<std::string> texts;
   for (const Diagnostic& problem : problems.sorted())
@@ -166,6 +166,32 @@ TEST(RateParts, EveryMistakeIsToldAtOnceAndWithWhatIsMeant) {
                   AllOf(HasSubstr("\"nothing\" matches no"), HasSubstr("radio_encoder.projection")),
                   AllOf(HasSubstr("nothing is left for \"*.in_proj.weight\""), HasSubstr("\"language\"")),
                   HasSubstr("OutOfRange: `budget.train_samples`")));
+}
+
+// Experts are stacked, and their number may stand behind or before a star.
+TEST(RateParts, OfOneExpertNamesThoseOfTheLayer) {
+  for (const auto& [match, meant] :
+       {std::pair("*experts.0.*", "*experts.*.*"), std::pair("*.experts.12*", "*.experts.*"),
+        std::pair("*.mixer.experts.0.up_proj.weight", "*.mixer.experts.*.up_proj.weight"),
+        std::pair("*layers.1.*experts.7.up*", "*layers.1.*experts.*.up*")}) {
+    EXPECT_THAT(ProblemsOf({Parts(std::string("{match: \"") + match + "\", learning_rate: 1.0e-3}")}),
+                ElementsAre(HasSubstr(std::string("have one rate: write \"") + meant + "\"")));
+    EXPECT_THAT(ProblemsOf({Parts(std::string("{match: \"") + meant + "\", learning_rate: 1.0e-3}")}), IsEmpty());
+  }
+}
+
+TEST(RateParts, OfATiedHeadIsTheEmbedding) {
+  const std::string recipe = InSource("recipes/llama_tiny.yaml"), tied = "models.decoder_tiny.tied=true";
+  const auto part = [](const std::string& match) { return Parts("{match: \"" + match + "\", learning_rate: 1.0e-3}"); };
+  const std::string embedding = "language_model.model.embed_tokens.weight";
+  for (const char* match : {"lm_head*", "*lm_head*", "lm_head.weight", "lm_head", "language_model.lm_head.weight"}) {
+    EXPECT_THAT(ProblemsOf({tied, part(match)}, recipe),
+                ElementsAre(HasSubstr("its weight is that of the embedding, and has one rate: write " + embedding)))
+        << match;
+  }
+  EXPECT_THAT(ProblemsOf({tied, part(embedding)}, recipe), IsEmpty());
+  EXPECT_THAT(ProblemsOf({part("lm_head*")}, recipe), ElementsAre(HasSubstr("did you mean `\"*lm_head*\"`?")));
+  EXPECT_THAT(ProblemsOf({tied, part("languag")}, recipe), ElementsAre(HasSubstr("did you mean `language`?")));
 }
 
 TEST(RateParts, AModelWithMistakesOfItsOwnHidesWhatIsNotKnown) {

@@ -67,6 +67,28 @@ std::vector<Named> NamedOf(const std::vector<Module>& modules) {
   return all;
 }
 
+// A weight of a head that is another parameter: both by their published names.
+struct TiedWeight {
+  string name, is;
+};
+
+std::vector<TiedWeight> TiedWeightsOf(const std::vector<Module>& modules) {
+  std::vector<TiedWeight> all;
+  for (const Module& module : modules) {
+    const StatedPiece& head = StatementOf(module)->head;
+    for (const Storage& storage : module.storages) {
+      for (const SharedSlot& shared : storage.shared) {
+        for (const StatedWeight& weight : head.weights) {
+          const auto parameter = static_cast<size_t>(storage.parameters.front());
+          if (weight.slot == shared.slot)
+            all.push_back({weight.file_prefix + head.prefix + weight.name, module.parameters.at(parameter).file_name});
+        }
+      }
+    }
+  }
+  return all;
+}
+
 // The modules whose models are known, with their parameters as one rank would have them: names are the same on all
 // layouts.
 std::vector<Module> KnownModules(const Recipe& recipe, const std::vector<bool>& known) {
@@ -93,7 +115,8 @@ std::vector<string> WordsOf(const string& text) {
 class PartChecks {
  public:
   PartChecks(const Recipe& recipe, const std::vector<Module>& modules, bool all_known, Diagnostics& diagnostics)
-      : recipe_(recipe), all_(NamedOf(modules)), all_known_(all_known), diagnostics_(diagnostics) {
+      : recipe_(recipe), all_(NamedOf(modules)), tied_(TiedWeightsOf(modules)), all_known_(all_known),
+        diagnostics_(diagnostics) {
     for (const ModuleRecipe& module : recipe.modules) names_.push_back(*module.name);
     std::set<string> parts, words;
     for (const Named& named : all_) {
@@ -193,6 +216,9 @@ class PartChecks {
     if (const std::optional<string> one = OfAllExperts(*match)) {
       return tell(Cat("the experts of a layer are one parameter, and have one rate: write ", Yaml(*one)), one);
     }
+    if (const std::optional<string> is = OfTiedWeight(*match)) {
+      return tell(Cat("the head is tied: its weight is that of the embedding, and has one rate: write ", *is), is);
+    }
     std::optional<string> meant;
     if (match->find('*') == string::npos) meant = NearName(*match, names_);
     // A name that lacks what is around it.
@@ -210,18 +236,29 @@ class PartChecks {
     return std::any_of(all_.begin(), all_.end(), [&](const Named& named) { return Matches(match, named); });
   }
 
-  // A match of single experts, with a star in the place of their number.
+  // A match of single experts, with a star in the place of their number: "*experts.0.*", "*.experts.12*".
   std::optional<string> OfAllExperts(const string& match) const {
     std::vector<string> words;
     bool replaced = false;
     for (absl::string_view word : absl::StrSplit(match, '.')) {
-      const bool number = !word.empty() && word.find_first_not_of("0123456789") == absl::string_view::npos;
-      const bool of_expert = number && !words.empty() && words.back() == "experts";
+      const size_t digits = std::min(word.find_first_not_of("0123456789"), word.size());
+      const bool number = digits > 0 && word.find_first_not_of('*', digits) == absl::string_view::npos;
+      const bool of_expert = number && !words.empty() && words.back().substr(words.back().rfind('*') + 1) == "experts";
       words.push_back(of_expert ? "*" : string(word.data(), word.size()));
       replaced = replaced || of_expert;
     }
     string all = absl::StrJoin(words, ".");
     return replaced && MatchesSome(all) ? std::optional<string>(std::move(all)) : std::nullopt;
+  }
+
+  // What the tied weight is that the match is like, and no parameter.
+  std::optional<string> OfTiedWeight(const string& match) const {
+    for (const string& like : {match, Cat("*", match), Cat("*", match, ".*")}) {
+      for (const TiedWeight& tied : tied_) {
+        if (IsLike(like, tied.name) && !MatchesSome(like)) return tied.is;
+      }
+    }
+    return std::nullopt;
   }
 
   // The match with the nearest word of all names in the place of each word that no name has, if that matches.
@@ -249,6 +286,7 @@ class PartChecks {
 
   const Recipe& recipe_;
   const std::vector<Named> all_;
+  const std::vector<TiedWeight> tied_;
   const bool all_known_;
   Diagnostics& diagnostics_;
   bool unknown_ = false;       // some part so far has a match that is not known
