@@ -106,7 +106,7 @@ class Words {
     Word word = {table_path, path, kind, entry, "", nullptr};
     if (deeper.size() == 1) {
       word.target = deeper[0];
-    } else if (field != nullptr && IsMeant(*field, entry, elsewhere)) {
+    } else if (field != nullptr && IsMeant(*field, entry, path, elsewhere)) {
       word.field = field;
       const bool of_model = field->keys.starts_with("models.") && !table_path.starts_with(kModel);
       if (of_model) word.kind = KindFor(*field, path);
@@ -124,17 +124,19 @@ class Words {
 
   // Whether the word of another program is meant, and no key of ours that is elsewhere, and no section with other
   // words.
-  static bool IsMeant(const FieldWord& field, const YamlEntry& entry, const std::vector<std::string>& elsewhere) {
-    if (entry.value.is_map()) return field.keys.empty() && !HasWords(entry.value);
+  static bool IsMeant(const FieldWord& field, const YamlEntry& entry, const std::string& path,
+                      const std::vector<std::string>& elsewhere) {
+    if (entry.value.is_map()) return field.keys.empty() && !HasWords(entry.value, InsidePath(path, entry.key));
     if (!field.keys.empty() || elsewhere.size() != 1) return true;
     return !IsValidAt(elsewhere[0], entry.value);
   }
 
-  // Whether a word of another program that is a key here is in the map, all the way down.
-  static bool HasWords(const YamlNode& map) {
-    return std::any_of(map.entries.begin(), map.entries.end(), [](const YamlEntry& entry) {
-      const FieldWord* field = FindFieldWord(entry.key);
-      return entry.value.is_map() ? HasWords(entry.value) : field != nullptr && !field->keys.empty();
+  // Whether a word of another program that is a key here is in the map at this path, all the way down.
+  static bool HasWords(const YamlNode& map, const std::string& path) {
+    return std::any_of(map.entries.begin(), map.entries.end(), [&](const YamlEntry& entry) {
+      const std::string inside = InsidePath(path, entry.key);
+      const FieldWord* field = FindFieldWord(inside);
+      return entry.value.is_map() ? HasWords(entry.value, inside) : field != nullptr && !field->keys.empty();
     });
   }
 
@@ -198,7 +200,7 @@ class Words {
     for (const YamlEntry& entry : section.value.entries) {
       if (found_.size() == kMostUnknownKeys) return;
       const FieldWord* field = FindFieldWord(InsidePath(inside, entry.key));
-      if (field != nullptr && IsMeant(*field, entry, {})) {
+      if (field != nullptr && IsMeant(*field, entry, inside, {})) {
         const std::string kind = KindFor(*field, inside);
         found_.push_back({"", inside, kind, entry, TargetOf(*field, kind, ""), field});
       } else if (entry.value.is_map()) {

@@ -226,6 +226,24 @@ TEST(FieldWords, AreOneProblemWhateverTheirValue) {
       "`num_train_epochs` of Transformers is `budget.train_samples` here: the samples of an epoch times the epochs");
 }
 
+// PEFT's own words, in our section. One in another place is moved first.
+TEST(FieldWords, OfPeftAreKeysOfOurSection) {
+  TempRecipes files;
+  const auto mended = [&](const std::string& words) {
+    Diagnostics problems;
+    ReadRecipe(files.Write("r.yaml", kSmallRecipe), {words, "modules.language.train.backbone=frozen"}, problems);
+    std::string edits;
+    for (const Diagnostic& problem : problems.as_found()) {
+      for (const Edit& edit : problem.edits) edits += edit.path + "=" + edit.value + "; ";
+    }
+    return edits;
+  };
+  EXPECT_EQ(mended("modules.language.adapter={r: 8, alpha: 16, target_modules: [q_proj]}"),
+            "modules.language.adapter.r=; modules.language.adapter.rank=8; "
+            "modules.language.adapter.target_modules=; modules.language.adapter.targets=[q_proj]; ");
+  EXPECT_EQ(mended("adapter={r: 8}"), "adapter=; modules.language.adapter={r: 8}; ");
+}
+
 // A recipe with a word of another program gets the answer that `plan explain` gives (tests/recipe/explain).
 TEST(FieldWords, AreAllAnsweredWithTheirKeyOrWhyThereIsNone) {
   TempRecipes files;
