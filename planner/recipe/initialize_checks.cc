@@ -86,8 +86,28 @@ void CheckMounted(const Located<std::string>& from, Diagnostics& problems) {
                  HowToFetch("from", *from));
 }
 
+// Moments go with the weights that they are of, and `from`, whose moments are taken, is what adapters stand on. They
+// begin with none, and would be stepped as if they had been there for all the steps of that checkpoint. Returns whether
+// it is so.
+bool HasMomentsWithoutAdapters(const Recipe& recipe, const InitializeRecipe& initialize, Diagnostics& problems) {
+  if (!AllKnown(initialize.optimizer) || !*initialize.optimizer) return false;
+  for (const ModuleRecipe& module : recipe.modules) {
+    if (!module.adapter || !AllKnown(module.adapter->rank)) continue;
+    Diagnostic& problem = problems.Error(
+        DiagnosticKind::kConflictingKeys, initialize.optimizer.where,
+        Cat("`initialize.optimizer` takes moments from one checkpoint, and has none for the adapters of module ",
+            *module.name),
+        "remove optimizer; adapters go on with their moments where their own run goes on, in its run directory");
+    problem.notes.push_back({module.adapter->rank.where, "the adapters are here"});
+    problem.edits = {{"initialize.optimizer", ""}};
+    return true;
+  }
+  return false;
+}
+
 // Keys that only one checkpoint can fill.
-void CheckState(const InitializeRecipe& initialize, Diagnostics& problems) {
+void CheckState(const Recipe& recipe, const InitializeRecipe& initialize, Diagnostics& problems) {
+  const bool told = HasMomentsWithoutAdapters(recipe, initialize, problems);
   if (!AllKnown(initialize.from, initialize.optimizer, initialize.schedule)) return;
   const bool file = initialize.from && initialize.from->value.ends_with(".safetensors");
   const bool sources = !initialize.sources.empty();
@@ -101,7 +121,7 @@ void CheckState(const InitializeRecipe& initialize, Diagnostics& problems) {
                Cat("name a checkpoint or a run directory in `from`, or remove ", key))
         .notes.push_back({where, sources ? "sources are here" : "from is here"});
   };
-  if (*initialize.optimizer) conflict(initialize.optimizer.where, "optimizer", "moments");
+  if (*initialize.optimizer && !told) conflict(initialize.optimizer.where, "optimizer", "moments");
   if (*initialize.schedule == "checkpoint") conflict(initialize.schedule.where, "schedule", "counters");
 }
 
@@ -142,7 +162,7 @@ void CheckInitializeSettings(const Recipe& recipe, const InitializeRecipe& initi
   if (sources && !recipe.damaged.contains("modules") && !recipe.damaged.contains("initialize.sources") &&
       std::all_of(recipe.modules.begin(), recipe.modules.end(), is_known))
     CheckParts(recipe, initialize, problems);
-  CheckState(initialize, problems);
+  CheckState(recipe, initialize, problems);
 }
 
 }  // namespace planwright

@@ -447,6 +447,34 @@ TEST(EveryKey, OfInitializeThatAFileCannotFill) {
           .initialize);
 }
 
+// Adapters begin without moments, whatever else the checkpoint of `from` has.
+TEST(EveryKey, OfInitializeHasNoMomentsOfAdapters) {
+  TempRecipes files;
+  const std::string recipe = files.Write("r.yaml", kSmallRecipe);
+  const auto problems_of = [&](const std::string& initialize, bool adapted) {
+    std::vector<std::string> words = {"initialize=" + initialize};
+    if (adapted) {
+      words.insert(words.end(), {"modules.language.train.backbone=frozen",
+                                 "modules.language.adapter={rank: 3, alpha: 5.5, targets: [q_proj]}"});
+    }
+    Diagnostics problems;
+    EXPECT_TRUE(ReadRecipe(recipe, words, problems));
+    std::vector<std::string> messages;
+    for (const Diagnostic& problem : problems.sorted()) {
+      if (problem.kind != DiagnosticKind::kConflictingKeys) continue;
+      EXPECT_TRUE(problem.where.known());
+      messages.push_back(problem.message);
+    }
+    return messages;
+  };
+  const std::vector<std::string> refused = {
+      "`initialize.optimizer` takes moments from one checkpoint, and has none for the adapters of module language"};
+  EXPECT_EQ(problems_of("{from: run, optimizer: true}", true), refused);
+  EXPECT_EQ(problems_of("{sources: [{for: language, from: a}], optimizer: true}", true), refused);
+  EXPECT_EQ(problems_of("{from: run, schedule: checkpoint}", true), std::vector<std::string>{});
+  EXPECT_EQ(problems_of("{from: run, optimizer: true}", false), std::vector<std::string>{});
+}
+
 // Every part of every module has one source. All that is wrong is told at once, each at its place.
 TEST(EveryKey, OfInitializeNamesASourceForEachPart) {
   TempRecipes files;
