@@ -185,7 +185,7 @@ struct Module {
   // False: frozen. The projection is what follows an encoder's layers; a language model has none, and the two are
   // equal.
   bool trains_backbone = true, trains_projection = true;
-  // The products of its frozen layers that have low-rank adapters, as the recipe names them ("q_proj"). Empty: none
+  // The products of its frozen layers that have low-rank adapters, by AdaptedNames ("self_attn.q_proj"). Empty: none
   // has. The constants then have adapter.rank and adapter.alpha (docs/training/adapters.md).
   std::vector<std::string> adapter_targets;
   // Layer kinds, by their words ("moe"), whose forward is run again in the backward, so that its values are not kept.

@@ -64,7 +64,7 @@ TEST_F(AdapterExport, NothingOfTheModelNeedsToBeSaid) {
   const ExportedRun exported = Exported(request);
   EXPECT_THAT(exported.findings.problems, IsEmpty());
   EXPECT_THAT(exported.copied, IsEmpty());
-  EXPECT_EQ(ConfigIn(request.to)["target_modules"], ordered_json({"attn.qkv", "fc2"}));
+  EXPECT_EQ(ConfigIn(request.to)["target_modules"], ordered_json({"attn.qkv", "mlp.fc2"}));
   EXPECT_FALSE(std::filesystem::exists(request.to + "/config.json"));
 }
 

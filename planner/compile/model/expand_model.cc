@@ -23,8 +23,11 @@ Module Begin(const ModuleRecipe& recipe, const Grid& grid, const std::vector<int
   module.name = recipe.name;
   module.model = recipe.model.name;
   module.kind = recipe.model.kind;
+  const std::string layers = LayersOf(recipe.model);
   if (recipe.adapter) {
-    for (const Located<std::string>& adapted : recipe.adapter->targets) module.adapter_targets.push_back(*adapted);
+    std::vector<std::string> targets;
+    for (const Located<std::string>& target : recipe.adapter->targets) targets.push_back(*target);
+    module.adapter_targets = AdaptedNames(StatementOfModel(recipe.model), layers, targets);
   }
   const ModelStatement& statement = *StatementOf(module);
   module.has_images = statement.has_images;
@@ -37,7 +40,6 @@ Module Begin(const ModuleRecipe& recipe, const Grid& grid, const std::vector<int
     module.constants[kAdapterRank] = *recipe.adapter->rank;
     module.constants[kAdapterAlpha] = *recipe.adapter->alpha;
   }
-  const std::string layers = LayersOf(recipe.model);
   Require(stages.size() == layers.size(), "every layer has a stage");
   for (size_t i = 0; i < layers.size(); ++i) {
     module.layers.push_back({.kind = layers[i], .frame = absl::StrCat(module.name, ".layers.", i), .stage = stages[i]});

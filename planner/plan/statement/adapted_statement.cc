@@ -255,6 +255,18 @@ std::vector<AdapterProduct> AdapterProducts(const ModelStatement& statement, str
   return products;
 }
 
+std::vector<string> AdaptedNames(const ModelStatement& statement, string_view letters,
+                                 const std::vector<string>& targets) {
+  std::vector<string> names;
+  for (AdapterProduct& product : AdapterProducts(statement, letters)) {
+    const bool adapted = std::any_of(targets.begin(), targets.end(),
+                                     [&](const string& target) { return IsTarget(target, product.name); });
+    if (adapted && std::find(names.begin(), names.end(), product.name) == names.end())
+      names.push_back(std::move(product.name));
+  }
+  return names;
+}
+
 string AdapterTargetProblem(const ModelStatement& statement, string_view letters, string_view target) {
   bool found = false;
   string problem;

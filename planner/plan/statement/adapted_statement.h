@@ -41,6 +41,11 @@ bool IsTarget(std::string_view target, std::string_view name);
 // The products of layers of these letters, in the order of the statement, each once.
 std::vector<AdapterProduct> AdapterProducts(const ModelStatement& statement, std::string_view letters);
 
+// The names of the products that the targets name, in that order, each once: the same however targets are spelled and
+// ordered. As targets they name these products again.
+std::vector<std::string> AdaptedNames(const ModelStatement& statement, std::string_view letters,
+                                      const std::vector<std::string>& targets);
+
 // Why no adapter can stand on what the target names in a model with layers of these letters; "" if one can. It names at
 // least one product of a layer, and nothing else.
 std::string AdapterTargetProblem(const ModelStatement& statement, std::string_view letters, std::string_view target);

@@ -86,6 +86,29 @@ TEST(AdaptedStatement, TargetsAreNamesOrTheirLastWords) {
   EXPECT_FALSE(IsTarget("", "self_attn.q_proj"));
 }
 
+TEST(AdaptedStatement, AnySpellingOfTargetsNamesTheSameProducts) {
+  const ModelStatement& hybrid = *StatementOf("hybrid_lm");
+  const std::vector<std::string> names = {"mixer.o_proj", "mixer.shared_experts.up_proj", "mixer.in_proj"};
+  EXPECT_THAT(AdaptedNames(hybrid, "ME*", {"in_proj", "shared_experts.up_proj", "o_proj", "mixer.in_proj"}),
+              ::testing::UnorderedElementsAreArray(names));
+  EXPECT_THAT(AdaptedNames(hybrid, "M", {"in_proj", "o_proj"}), ElementsAre("mixer.in_proj"));
+  // Of all targets of one or two words of every kind: as names they make the same statement.
+  for (const ModelStatement& statement : BuiltInStatements()) {
+    const std::string letters = AllLetters(statement);
+    for (const AdapterProduct& one : AdapterProducts(statement, letters)) {
+      for (const AdapterProduct& other : AdapterProducts(statement, letters)) {
+        const std::vector<std::string> targets = {one.name.substr(one.name.rfind('.') + 1), other.name};
+        const std::vector<std::string> made = AdaptedNames(statement, letters, targets);
+        EXPECT_EQ(AdaptedNames(statement, letters, {other.name, targets[0]}), made);
+        EXPECT_EQ(AdaptedNames(statement, letters, made), made);
+        EXPECT_EQ(testing::StatementLines(AdaptedStatement(statement, made)),
+                  testing::StatementLines(AdaptedStatement(statement, targets)))
+            << statement.kind << " " << targets[0] << " " << targets[1];
+      }
+    }
+  }
+}
+
 TEST(AdaptedStatement, RefusesWhatIsNoDenseProductOfALayer) {
   const ModelStatement& hybrid = *StatementOf("hybrid_lm");
   EXPECT_EQ(AdapterTargetProblem(hybrid, "ME*", "in_proj"), "");
