@@ -237,11 +237,19 @@ Tensors BatchReader::ReadImages(const Lane& lane, const CallContext& call) const
   const EncoderData& seen = data_.encoders[encoder];
   const int64_t values = 3 * seen.patch * seen.patch;
   const at::Tensor grid = ImageGrid(lane, encoder);
+  // Recorded images may have any size.
+  const auto fixed = call.module->constants.find("fixed_positions");
+  const bool whole = fixed != call.module->constants.end() && fixed->second == Attribute(int64_t{1});
   std::vector<std::array<int64_t, 2>> grids;
   for (int64_t i = 0; i < grid.size(0); ++i) {
     const int64_t *size = grid.const_data_ptr<int64_t>() + 2 * i, factor = call.cp > 1 ? seen.pixel_shuffle : 1;
     TORCH_CHECK(size[0] % factor == 0 && size[1] % factor == 0, "image ", i, " of a lane has ", size[0], " x ", size[1],
                 " patches, which pixel_shuffle ", factor, " does not divide");
+    if (whole && (size[0] != seen.side() || size[1] != seen.side())) {
+      throw FileError(absl::InvalidArgumentError(absl::StrCat(
+          "image ", i, " of a lane has ", size[0], " x ", size[1], " patches, but the encoder ", call.module->name,
+          " has positions for ", seen.side(), " x ", seen.side(), " alone (positions: fixed)")));
+    }
     grids.push_back({size[0], size[1]});
   }
   const std::vector<ImageRows> mine = DealBands(grids, seen.pixel_shuffle, call.cp).at(call.cp_rank);

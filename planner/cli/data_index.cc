@@ -106,13 +106,17 @@ std::string FittedText(const DataPlan& data, const SourceCounts& source) {
   const auto of_images = [&](int64_t count) {
     return WithCommas(count) + " of " + Counted(source.images, "image") + (count == 1 ? " has " : " have ");
   };
+  const bool square = data.grid == "square";
   if (source.smaller > 0) {
-    line(of_images(source.smaller) + "more than max_patches " + WithCommas(data.max_patches) +
+    line(of_images(source.smaller) +
+         (square ? "more pixels than a square of max_image" : "more than max_patches " + WithCommas(data.max_patches)) +
          (source.smaller == 1 ? " and becomes smaller: " : " and become smaller; the largest is ") + source.largest +
          ", " + WithCommas(source.largest_width) + " x " + WithCommas(source.largest_height) + " pixels");
   }
   if (source.larger > 0) {
-    line(of_images(source.larger) + "fewer than min_patches " + WithCommas(data.min_patches) +
+    line(of_images(source.larger) +
+         (square ? "fewer pixels than a square of max_image"
+                 : "fewer than min_patches " + WithCommas(data.min_patches)) +
          (source.larger == 1 ? " and becomes larger" : " and become larger"));
   }
   if (source.skipped > 0)

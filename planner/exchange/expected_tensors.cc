@@ -18,13 +18,13 @@
 namespace planwright {
 namespace {
 
-// The constants of a module that a config.json makes. What it does not say, and what other modules settle, decides no
-// shape that is compared, or is 1.
+// The constants of a module that a config.json makes. What it does not say, and what other modules settle, follows from
+// others, decides no shape that is compared, or is 1.
 Attributes ConstantsOf(const SaidModel& model, const SaidPart& part) {
   constexpr std::string_view kOutput = "output.";
   Attributes constants = part.Constants();
   for (const StatedConstant& constant : part.statement->constants) {
-    if (constants.contains(constant.name) || !part.Has(constant.of)) continue;
+    if (constants.contains(constant.name) || constant.otherwise || !part.Has(constant.of)) continue;
     const std::string_view name = constant.name;
     const Said* output =
         model.language && name.starts_with(kOutput) ? model.language->Find(name.substr(kOutput.size())) : nullptr;

@@ -31,9 +31,10 @@ Json JsonOf(double number, bool real) {
 // Lines of a dialect, backwards: the value of a path.
 class DialectWriter {
  public:
-  DialectWriter(const Dialect& dialect, const Plan& plan, const SaidModel& run, const KeptKeys& kept,
-                WrittenConfig& written)
-      : dialect_(dialect), plan_(plan), run_(run),
+  // `language`: in which dialect the language model of a whole is said; null: there is no whole.
+  DialectWriter(const Dialect& dialect, const Dialect* language, const Plan& plan, const SaidModel& run,
+                const KeptKeys& kept, WrittenConfig& written)
+      : dialect_(dialect), language_(language), plan_(plan), run_(run),
         part_(StatementOf(dialect.kind)->has_images ? *run.encoder : *run.language), kept_(kept), written_(written) {}
 
   // Without what only the whole has.
@@ -144,8 +145,8 @@ class DialectWriter {
     if (const auto* rule = std::get_if<DialectRule>(&line))
       return part_.Has(rule->of) ? std::optional<Json>(Json::parse(rule->value)) : std::nullopt;
     if (const auto* part = std::get_if<DialectPart>(&line)) {
-      const Dialect* inner = run_.dialects->Find(part->dialects.front());
-      return DialectWriter(*inner, plan_, run_, kept_, written_).Write();
+      const Dialect* inner = part->encoder ? run_.dialects->Find(part->dialects.front()) : language_;
+      return DialectWriter(*inner, nullptr, plan_, run_, kept_, written_).Write();
     }
     const bool token = run_.image_token && std::get<int64_t>(run_.image_token->value) >= 0;
     return token ? Json(std::get<int64_t>(run_.image_token->value)) : Json();
@@ -236,6 +237,7 @@ class DialectWriter {
   }
 
   const Dialect& dialect_;
+  const Dialect* language_;
   const Plan& plan_;
   const SaidModel& run_;
   const SaidPart& part_;
@@ -271,11 +273,23 @@ void ComparePart(const Dialect& dialect, const std::optional<SaidPart>& run, con
   }
 }
 
-WrittenConfig ConfigIn(const Dialect& dialect, const Plan& plan, const SaidModel& run, DType dtype,
-                       const KeptKeys& kept, Findings& findings) {
+// The dialects in which the language model of a whole may be said; of what is no whole, one null.
+std::vector<const Dialect*> LanguagesOf(const Dialect& dialect, const DialectSet& dialects) {
+  const DialectPart* part = dialect.language();
+  if (part == nullptr) return {nullptr};
+  std::vector<const Dialect*> found;
+  for (const std::string& name : part->dialects) {
+    const Dialect* one = dialects.Find(name);
+    if (one->where.empty()) found.push_back(one);
+  }
+  return found;
+}
+
+WrittenConfig ConfigIn(const Dialect& dialect, const Dialect* language, const Plan& plan, const SaidModel& run,
+                       DType dtype, const KeptKeys& kept, Findings& findings) {
   WrittenConfig written;
   written.dialect = &dialect;
-  written.config = DialectWriter(dialect, plan, run, kept, written).Write();
+  written.config = DialectWriter(dialect, language, plan, run, kept, written).Write();
   if (!written.config.contains("architectures")) written.config["architectures"] = Json::array({dialect.architecture});
   written.config["dtype"] = TorchName(dtype);
   written.config["transformers_version"] = kTransformers;
@@ -299,10 +313,12 @@ WrittenConfig ConfigOf(const Plan& plan, const SaidModel& run, DType dtype, Find
   Findings of_best;
   for (const Dialect* dialect :
        run.dialects->ToWrite(run.encoder ? run.encoder->statement->kind : language, both ? language : "")) {
-    Findings of_one;
-    WrittenConfig one = ConfigIn(*dialect, plan, run, dtype, kept, of_one);
-    if (best.dialect != nullptr && of_one.problems.size() >= of_best.problems.size()) continue;
-    best = std::move(one), of_best = std::move(of_one);
+    for (const Dialect* said : LanguagesOf(*dialect, *run.dialects)) {
+      Findings of_one;
+      WrittenConfig one = ConfigIn(*dialect, said, plan, run, dtype, kept, of_one);
+      if (best.dialect != nullptr && of_one.problems.size() >= of_best.problems.size()) continue;
+      best = std::move(one), of_best = std::move(of_one);
+    }
   }
   if (best.dialect == nullptr)
     findings.Problem("modules", "", "are of kinds that no dialect writes a config.json of: name a source with --like");

@@ -285,7 +285,7 @@ std::string RangeProblem(const DataPlan& data) {
   }
   if (data.resize != "bilinear" && data.resize != "bicubic" && data.resize != "bicubic_8bit")
     return "an unknown way to resize images";
-  if (data.grid != "ceil" && data.grid != "round_half_even" && data.grid != "smart_resize")
+  if (data.grid != "ceil" && data.grid != "round_half_even" && data.grid != "smart_resize" && data.grid != "square")
     return "an unknown rule for grids of patches";
   if (data.orientation != "stored" && data.orientation != "exif") return "an unknown way to turn images";
   if (std::string problem = SourcesProblem(data); !problem.empty()) return problem;

@@ -9,7 +9,8 @@ namespace planwright {
 namespace {
 
 // The fewest patches that an image of a shard is resized to.
-int64_t LeastPatches(const DataPlan& data) {
+int64_t LeastPatches(const DataPlan& data, const EncoderData& encoder) {
+  if (data.grid == "square") return encoder.side() * encoder.side();
   // Both sides are rounded down, each to half of it at least.
   if (data.grid == "smart_resize") return std::min(data.min_patches, data.max_patches / 4);
   // Where both limits are the same, one rule lets small images small. Else a side is rounded down only if rounding it
@@ -96,14 +97,15 @@ SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, in
     if (std::optional<SampleImages> counted = CountedFor(data, encoder, sequence)) return *std::move(counted);
   }
   const int64_t side = encoder.side();
-  const bool resized = RowOf(data.kind).resized;
-  const int64_t largest = std::max(merged, std::min(resized ? data.max_patches : side * side, sequence * merged));
+  const bool resized = RowOf(data.kind).resized, square = data.grid == "square";
+  const int64_t largest =
+      std::max(merged, std::min(resized && !square ? data.max_patches : side * side, sequence * merged));
   images.sizes = {{largest, 1}};
   images.max_rows = sequence;
   // The most images fit if each is as small as can be: one token at least, and not fewer patches than the reader
   // resizes it to.
   images.max_images =
-      std::min(sequence, sequence * merged / std::max<int64_t>(merged, resized ? LeastPatches(data) : 1));
+      std::min(sequence, sequence * merged / std::max<int64_t>(merged, resized ? LeastPatches(data, encoder) : 1));
   images.mean_images = static_cast<double>(sequence * merged) / static_cast<double>(largest);
   return images;
 }

@@ -35,7 +35,7 @@ struct SampleImages {
 // What a sample brings to one encoder. `sequence`: tokens of a sample.
 // mock: a sample has min_images to max_images images, each number equally frequent, with sizes drawn from image_grids.
 // sources: what is counted (DataPlan::counted), each source by its weight; else a sample is full of images of
-// max_patches patches. recorded: it is full of images of max_image pixels.
+// max_patches patches. recorded, and sources whose images become squares: it is full of images of max_image pixels.
 SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, int64_t sequence);
 
 // The same, with the most that a sample of the training or of an evaluation can bring.

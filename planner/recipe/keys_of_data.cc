@@ -90,9 +90,10 @@ constexpr KeySpec kDataKeys[] = {
     {"data.resize", "sources", To<&DataRecipe::resize>, kOptional, "bilinear", kAny, "bilinear|bicubic|bicubic_8bit",
      "filter that resizes images, with antialias; pixels are as those of transformers, with bicubic for "
      "nemotron_h_omni, and with bicubic_8bit, which rounds them, for Qwen's models"},
-    {"data.grid", "sources", To<&DataRecipe::grid>, kOptional, "ceil", kAny, "ceil|round_half_even|smart_resize",
+    {"data.grid", "sources", To<&DataRecipe::grid>, kOptional, "ceil", kAny, "ceil|round_half_even|smart_resize|square",
      "how the patches of an image are counted; round_half_even: as transformers does for nemotron_h_omni; "
-     "smart_resize: as it does for Qwen's models"},
+     "smart_resize: as it does for Qwen's models; square: each image is resized to max_image pixels a side, as for "
+     "SigLIP"},
     {"data.orientation", "sources", To<&DataRecipe::orientation>, kOptional, "stored", kAny, "stored|exif",
      "whether images are turned as their EXIF says, as photos of phones need it; stored: they are taken as they are"},
     {"data.index", "sources", To<&DataRecipe::index>, kOptional, "data_index", kAny, "",

@@ -119,12 +119,19 @@ class ValueLints {
   void LintImageKeys() {
     if (recipe_.damaged.contains("modules") || recipe_.modules.empty() || !AllKnown(recipe_.data.kind)) return;
     for (const ModuleRecipe& module : recipe_.modules) {
-      if (!AllKnown(module.model.kind) || !CarriesLoss(module.model)) return;
+      if (!AllKnown(module.model.kind)) return;
+      if (!CarriesLoss(module.model)) return LintSquares();
     }
     const bool drawn = RowOf(*recipe_.data.kind).drawn;
     Unused(drawn ? std::vector<std::string>{"image_grids", "min_images", "max_images"}
                  : std::vector<std::string>{"min_patches", "max_patches", "resize", "grid", "orientation"},
            "no module is an encoder", "name an encoder in `modules`");
+  }
+
+  void LintSquares() {
+    if (!AllKnown(recipe_.data.grid) || *recipe_.data.grid != "square") return;
+    Unused({"min_patches", "max_patches"}, "with grid: square all images have as many patches",
+           "count them in another way, with another grid");
   }
 
   void LintSourceKeys() {

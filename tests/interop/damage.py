@@ -116,5 +116,15 @@ DAMAGES = {
                     "no final norm is built": configured({"text_config.num_nextn_predict_layers": 0}),
                     "the final norm has another name": rename("vision_final_layernorm.weight",
                                                               "vision_model.final_norm.weight")},
+    # A norm of layers of the encoder is left out, so that transformers draws it, and a square weight is transposed.
+    "llava": {"a norm is left out": drop("layer_norm1.weight"),
+              "a weight is transposed": transpose("self_attn.out_proj.weight"),
+              "k and v are exchanged": swap("vision_model.encoder.layers.0.self_attn.k_proj.weight",
+                                            "vision_model.encoder.layers.0.self_attn.v_proj.weight"),
+              "a bias of the projector is zero": zero("multi_modal_projector.linear_2.bias"),
+              "features of the layer before": configured({"vision_feature_layer": -2}),
+              "GELU by erf": configured({"vision_config.hidden_act": "gelu"})},
+    "siglip": {"a bias is zero": zero("mlp.fc1.bias"), "GELU by tanh": configured({"hidden_act": "gelu_pytorch_tanh"}),
+               "another epsilon": configured({"layer_norm_eps": 1e-5})},
     "radio": OF_ENCODER | {"GELU by tanh": configured({"hidden_act": "gelu_pytorch_tanh"})},
 }

@@ -13,9 +13,10 @@ import torch
 import yaml
 from torch import nn
 from transformers import (
-    LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, NemotronHConfig, NemotronHForCausalLM,
-    Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3VLConfig,
-    Qwen3VLForConditionalGeneration, Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration, RadioConfig, RadioModel)
+    LlamaConfig, LlamaForCausalLM, LlavaConfig, LlavaForConditionalGeneration, MistralConfig, MistralForCausalLM,
+    NemotronHConfig, NemotronHForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig,
+    Qwen3MoeForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, Qwen3VLMoeConfig,
+    Qwen3VLMoeForConditionalGeneration, RadioConfig, RadioModel, SiglipVisionConfig, SiglipVisionModel)
 from transformers.models.nemotron_h_omni.configuration_nemotron_h_omni import NemotronH_Omni_Reasoning_V3_Config
 from transformers.models.nemotron_h_omni.modeling_nemotron_h_omni import (
     NemotronH_Omni_Reasoning_V3, NemotronH_Omni_Reasoning_V3MultiModalProjector)
@@ -24,7 +25,7 @@ GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 LAYERS = {"M": "linear_attention", "*": "full_attention", "E": "moe", "-": "mlp"}
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 LANGUAGE = ("hybrid_lm", "decoder")  # kinds of language models
-ENCODERS = ("radio_vit", "qwen_vit")
+ENCODERS = ("radio_vit", "qwen_vit", "siglip_vit")
 SUMMARY_TOKENS = 3  # of an encoder's class tokens; the others are registers
 
 
@@ -44,6 +45,11 @@ def language_of(recipe):
 def encoder_of(recipe):
     """None: there is none."""
     return next((model for model in recipe["models"].values() if model["kind"] in ENCODERS), None)
+
+
+def patches_of_token(encoder):
+    side = encoder.get("pixel_shuffle", 1 if encoder["kind"] == "siglip_vit" else 2)
+    return side * side
 
 
 def text_config(recipe):
@@ -345,6 +351,138 @@ class Qwen3VLMoe(Qwen3VL):
                     mlp_only_layers=[i // 2 for i, letter in enumerate(pattern) if letter == "-"])
 
 
+def siglip_config(recipe):
+    eye = model_of(recipe, "siglip_vit")
+    return SiglipVisionConfig(
+        hidden_size=eye["hidden"], intermediate_size=eye["ffn"], num_hidden_layers=eye["layers"],
+        num_attention_heads=eye["heads"], image_size=eye["max_image"], patch_size=eye["patch"],
+        hidden_act=ACTIVATIONS[eye.get("activation", "gelu_tanh")], layer_norm_eps=eye["norm_eps"],
+        vision_use_head=False, attn_implementation="eager")
+
+
+def whole_pixels(patches, config):
+    """Images of patches, as SigLIP takes them, with zeros behind the last patches."""
+    side, patch = config.image_size // config.patch_size, config.patch_size
+    images = patches.view(-1, side, side, 3, patch, patch).permute(0, 3, 1, 4, 2, 5)
+    images = images.reshape(-1, 3, side * patch, side * patch)
+    rest = config.image_size - side * patch
+    return nn.functional.pad(images, (0, rest, 0, rest))
+
+
+def siglip_probes(vision):
+    return {"vision.patch_and_position": vision.embeddings} | {
+        f"vision.block{i}.out": layer for i, layer in enumerate(vision.encoder.layers)}
+
+
+def decoder_probes(text):
+    found = {}
+    for i, layer in enumerate(text.layers):
+        found[f"language.layer{2 * i}.out"] = InputOf(layer.post_attention_layernorm)
+        found[f"language.layer{2 * i + 1}.out"] = layer
+    return found
+
+
+class Llava(nn.Module):
+    """`llava` with the encoder of SigLIP: what its last block gives, before its norm, goes to the projector."""
+
+    published = "whole"
+    untrained = ("post_layernorm",)  # the norm is there, and nothing reads what it gives
+    # What transformers saves of a model that it made has shorter names than releases and Planwright.
+    ours = {"vision_tower.": "vision_tower.vision_model."}
+    released = ours
+    config = Qwen2Config
+
+    def __init__(self, recipe):
+        super().__init__()
+        self.whole = LlavaForConditionalGeneration(LlavaConfig(
+            vision_config=siglip_config(recipe), text_config=decoder_config(recipe, self.config),
+            image_token_index=recipe["data"]["image_token"], vision_feature_layer=-1,
+            vision_feature_select_strategy="full", attn_implementation="eager"))
+
+    def forward(self, batch):
+        return self.run(batch).logits
+
+    def loss(self, batch):
+        return self.run(batch, labels=own_labels(batch)).loss
+
+    def run(self, batch, **more):
+        pixels = whole_pixels(batch["patches"], self.whole.config.vision_config)
+        return self.whole(input_ids=batch["token_ids"], pixel_values=pixels, use_cache=False, **more)
+
+    def ordered(self, name, value, batch):
+        return value.flatten(0, 1) if name.startswith(("vision.", "projector.")) else value
+
+    def parts(self):
+        return [(self.whole, "")]
+
+    def probes(self):
+        model = self.whole.model
+        return siglip_probes(model.vision_tower) | decoder_probes(model.language_model) | {
+            "projector.out": model.multi_modal_projector}
+
+
+class LlavaOfLlama(Llava):
+    config = LlamaConfig
+
+
+class LlavaOfQwen3(Llava):
+    config = Qwen3Config
+
+
+class TwoLayers(nn.Module):
+    """The projector of a LLaVA, of any widths."""
+
+    def __init__(self, taken, inner, made):
+        super().__init__()
+        self.linear_1, self.linear_2 = nn.Linear(taken, inner), nn.Linear(inner, made)
+
+    def forward(self, x):
+        return self.linear_2(nn.functional.gelu(self.linear_1(x)))
+
+
+class SiglipWithText(nn.Module):
+    """`siglip_vision_model` by itself, with its last norm, and behind it what gives it a loss: squares of patches, two
+    layers and a decoder. Planwright trains no encoder without a language model."""
+
+    published = "siglip"
+    ours = {"vision_tower.": "vision_tower.vision_model."}
+    released = {"": "vision_model."}
+
+    def __init__(self, recipe):
+        super().__init__()
+        encoder = model_of(recipe, "siglip_vit")
+        self.siglip = SiglipVisionModel(siglip_config(recipe))
+        self.language = Qwen3ForCausalLM(decoder_config(recipe, Qwen3Config))
+        self.projector = TwoLayers(patches_of_token(encoder) * encoder["hidden"], encoder["projector"]["hidden"],
+                                   self.language.config.hidden_size)
+        self.side = encoder["max_image"] // encoder["patch"]
+        self.merge = encoder["pixel_shuffle"]
+        self.image_token = recipe["data"]["image_token"]
+
+    def forward(self, batch):
+        features = self.siglip(whole_pixels(batch["patches"], self.siglip.config)).last_hidden_state
+        tokens = self.side // self.merge
+        squares = features.view(-1, tokens, self.merge, tokens, self.merge, features.shape[-1]).transpose(2, 3)
+        rows = self.projector(squares.reshape(-1, tokens * tokens, self.merge ** 2 * features.shape[-1]))
+        embedded = self.language.get_input_embeddings()(batch["token_ids"])
+        is_image = (batch["token_ids"] == self.image_token)[..., None].expand_as(embedded)
+        return self.language(inputs_embeds=embedded.masked_scatter(is_image, rows), use_cache=False).logits
+
+    def loss(self, batch):
+        return token_losses(self(batch), batch).sum() / batch["loss_mask"].sum()
+
+    def ordered(self, name, value, batch):
+        return value.flatten(0, 1) if name.startswith(("vision.", "projector.")) else value
+
+    def parts(self):
+        return [(self.siglip, "vision_tower."), (self.language, "language_model."),
+                (self.projector, "multi_modal_projector.")]
+
+    def probes(self):
+        return siglip_probes(self.siglip) | decoder_probes(self.language.model) | {
+            "vision.final_norm.out": self.siglip.post_layernorm, "projector.out": self.projector}
+
+
 class OmniModel(nn.Module):
     """`nemotron_h_omni`: encoder, projector and language model in one."""
 
@@ -444,4 +582,5 @@ FAMILIES = {"nano_oracle": TextModel, "omni_oracle": OmniModel, "radio_oracle": 
             "all_experts_oracle": TextModel, "all_experts_undivided_oracle": TextModel, "llama_oracle": Decoder,
             "qwen3_oracle": Qwen3,
             "qwen3_moe_oracle": Qwen3Moe, "qwen3_moe_undivided_oracle": Qwen3Moe, "qwen3_vl_oracle": Qwen3VL,
-            "qwen3_vl_moe_oracle": Qwen3VLMoe, "qwen3_vl_deepstack_oracle": Qwen3VL}
+            "qwen3_vl_moe_oracle": Qwen3VLMoe, "qwen3_vl_deepstack_oracle": Qwen3VL, "llava_oracle": Llava,
+            "siglip_oracle": SiglipWithText}

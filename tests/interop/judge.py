@@ -6,7 +6,8 @@ import transformers
 from safetensors.torch import load_file
 
 AUTO = {"language": transformers.AutoModelForCausalLM, "omni": transformers.AutoModelForImageTextToText,
-        "radio": transformers.AutoModel, "whole": transformers.AutoModelForImageTextToText}
+        "radio": transformers.AutoModel, "siglip": transformers.AutoModel,
+        "whole": transformers.AutoModelForImageTextToText}
 
 
 def tensors_of(folder):

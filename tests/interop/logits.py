@@ -23,10 +23,10 @@ import transformers
 import yaml
 from safetensors.torch import save_file
 
-from families import encoder_of
+from families import encoder_of, model_of
 from make_goldens import CASES
 from reference import random_batch, random_weights
-from round_trip import TOYS, run, training_recipe
+from round_trip import ALONE, TOYS, run, save_published, training_recipe
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "planner/exchange/logits"))
 import transformers_logits  # noqa: E402
@@ -77,14 +77,14 @@ def judge_toy(plan, name, toy, folder):
     model = toy.family(recipe).eval()
     random_weights(model, generator, torch.float32)
     published = folder / "published"
-    getattr(model, model.published).save_pretrained(published)
+    save_published(model, published)
     save_file(random_batch(recipe, encoder_of(recipe), grids, images, generator),
               folder / "batch.safetensors")
     run([plan, "import", "published", "-o", "imported.yaml"], folder)
     written = training_recipe(toy, recipe, yaml.safe_load((folder / "imported.yaml").read_text()))
     written["batch"] |= {"sequence_length": 64}
-    written["data"] = {"kind": "mock", "image_token": recipe["data"]["image_token"], "image_grids": [[2, 2]],
-                       "text_tokens": 4}
+    written["data"] = {"kind": "mock", "image_token": recipe["data"]["image_token"],
+                       "image_grids": [[4, 4] if model_of(recipe, "siglip_vit") else [2, 2]], "text_tokens": 4}
     (folder / "recipe.yaml").write_text(yaml.safe_dump(written, sort_keys=False))
     wrong = verdict(plan, name, "as it was saved", published, folder, 0)
     changes = {"another epsilon": other_epsilon}
@@ -98,7 +98,7 @@ def judge_toy(plan, name, toy, folder):
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     # An encoder alone has no logits.
-    names = [name for name, toy in TOYS.items() if toy.golden != "radio_oracle"]
+    names = [name for name, toy in TOYS.items() if toy.golden not in ALONE]
     parser.add_argument("binaries", type=pathlib.Path)
     parser.add_argument("names", nargs="*", choices=[[], *names], default=[])
     options = parser.parse_args(arguments)

@@ -42,6 +42,9 @@ CASES = {
     "qwen3_vl_oracle": (61, [(4, 6), (2, 4), (6, 2), (10, 4)], [3, 0, 1]),
     "qwen3_vl_moe_oracle": (67, [(4, 6), (2, 2), (6, 4)], [1, 2]),
     "qwen3_vl_deepstack_oracle": (71, [(4, 6), (2, 4), (6, 2), (10, 4)], [3, 0, 1]),
+    # All images have one size.
+    "llava_oracle": (73, [(4, 4)] * 3, [2, 0, 1]),
+    "siglip_oracle": (79, [(4, 4)] * 4, [3, 1]),
 }
 # Ends of the documents of each sample, of families whose samples pack several.
 DOCUMENTS = {"qwen3_oracle": [[5, 13, 16], [9, 16]]}
@@ -59,7 +62,7 @@ def published(model):
     tensors = {}
     for part, prefix in model.parts():
         if not isinstance(part, transformers.PreTrainedModel):
-            tensors |= {f"{PROJECTOR[name.rsplit('.', 1)[0]]}.weight": value.detach()
+            tensors |= {prefix + name if prefix else f"{PROJECTOR[name.rsplit('.', 1)[0]]}.weight": value.detach()
                         for name, value in part.named_parameters()}
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -68,9 +71,13 @@ def published(model):
                 tensors |= {prefix + name: value for name, value in load_file(path).items()}
     ours = {}
     for name, value in tensors.items():
-        if not any(word in name for word in NOT_OURS):
+        if not any(word in name for word in not_ours(model)):
             ours |= one_by_one(model, own_name(model, name), own_shape(name, value))
     return {name: value.contiguous().clone() for name, value in ours.items()}
+
+
+def not_ours(model):
+    return NOT_OURS + getattr(model, "untrained", ())
 
 
 def one_by_one(model, name, value):
@@ -86,8 +93,8 @@ def own_name(model, name):
 
 
 def own_shape(name, tensor):
-    """A convolution over patches of films is a product here."""
-    return tensor.flatten(1) if name.endswith("patch_embed.proj.weight") else tensor
+    """A convolution over patches, or over patches of films, is a product here."""
+    return tensor.flatten(1) if name.endswith(("patch_embed.proj.weight", "patch_embedding.weight")) else tensor
 
 
 def with_gradients(model):

@@ -1,7 +1,7 @@
 """One batch through a toy of transformers: outputs, loss and gradients, and whether the gradients are slopes."""
 import torch
 
-from families import InputOf, language_of, token_losses
+from families import InputOf, language_of, patches_of_token, token_losses
 
 TOP_K_MARGIN = 1e-5  # between the last expert that is chosen and the first that is not
 STEP = 2e-6  # of a slope
@@ -51,7 +51,7 @@ def random_batch(recipe, encoder, grids, images_per_sample, generator, documents
     batch = {}
     if encoder:
         grid = torch.tensor(grids)
-        rows = (grid.prod(-1) // 4).tolist()
+        rows = (grid.prod(-1) // patches_of_token(encoder)).tolist()
         for sample, images in enumerate(images_per_sample):
             position = 1
             for _ in range(images):
@@ -141,8 +141,9 @@ def expect_no_clamp(model, batch):
 
 def trained(model):
     """Parameters that Planwright has too, by name."""
+    others = ("lambda1", "video_patch_projection", *getattr(model, "untrained", ()))
     return {name: parameter for name, parameter in model.named_parameters()
-            if "lambda1" not in name and "video_patch_projection" not in name}
+            if not any(word in name for word in others)}
 
 
 def length_of(tensors):

@@ -20,12 +20,15 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from damage import DAMAGES
-from families import FAMILIES, Mistral, Qwen2, encoder_of, language_of, model_of, read_recipe
+from families import (
+    FAMILIES, LlavaOfLlama, LlavaOfQwen3, Mistral, Qwen2, encoder_of, language_of, model_of, read_recipe)
 from judge import TOLERANCE, judge, tensors_of
-from make_goldens import CASES, DOCUMENTS, NOT_OURS, published
+from make_goldens import CASES, DOCUMENTS, not_ours, published
 from reference import expect_no_clamp, random_batch, random_weights
 
 STEPS = 5
+# Families of encoders that come without a projector, and what is in the names of their tensors.
+ALONE = {"radio_oracle": "radio_model", "siglip_oracle": "vision_model"}
 
 
 class Toy:
@@ -87,6 +90,15 @@ TOYS = {
     "deepstack": Toy("qwen3_vl_deepstack_oracle", {"radio_encoder": grid(0, 2, cp=2), "language": grid(2, 2, pp=2)}),
     "deepstack_moe": Toy("qwen3_vl_moe_oracle", {"radio_encoder": grid(0, 1), "language": grid(1, 2, tp=2, ep=2)},
                          sizes={"qwen_vit": {"pattern": "VVDVDV"}, "decoder": {"pattern": "*-D*ED*E"}}),
+    "llava": Toy("llava_oracle", {"radio_encoder": grid(0, 2, tp=2), "language": grid(2, 2, tp=2)}),
+    "llava_tied": Toy("llava_oracle", {"radio_encoder": grid(0, 2, cp=2), "language": grid(0, 2, cp=2)},
+                      family=LlavaOfQwen3, sizes={
+        "decoder": {"tied": True, "attention": {"heads": 4, "head_dim": 10, "kv_groups": 2, "normed": True}},
+        "siglip_vit": {"activation": "gelu", "hidden": 28, "heads": 2}}),
+    "llava_llama": Toy("llava_oracle", {"radio_encoder": grid(0, 2), "language": grid(0, 2, tp=2)},
+                       family=LlavaOfLlama, sizes={
+        "decoder": {"attention": {"heads": 4, "head_dim": 8, "kv_groups": 4}}}),
+    "siglip": Toy("siglip_oracle", {"radio_encoder": grid(0, 2, tp=2), "language": grid(2, 1)}),
 }
 
 
@@ -108,10 +120,11 @@ def training_recipe(toy, recipe, imported):
     ours = {module: names.get(kind) for module, kind in modules.items() if module in toy.layout}
     initialize = {"from": "published"}
     training = dict(toy.layout)
-    if toy.golden == "radio_oracle":
+    if toy.golden in ALONE:
         # An encoder comes alone: what gives it a loss is from a file, and stays as it is.
-        more = {"reader": model_of(recipe, "hybrid_lm"),
-                names["radio_vit"]: {"projector": model_of(recipe, "radio_vit")["projector"]}}
+        encoder = encoder_of(recipe)
+        more = {"reader": language_of(recipe),
+                names[encoder["kind"]]: {key: encoder[key] for key in ("projector", "pixel_shuffle") if key in encoder}}
         ours["language"] = "reader"
         training = {"radio_encoder": toy.layout["radio_encoder"] | {"train": {"projection": "frozen"}},
                     "language": toy.layout["language"] | {"train": {"backbone": "frozen"}}}
@@ -147,6 +160,18 @@ def train(plan, folder, steps):
     return (losses[-1], logits[0]), (losses[0], logits[1])
 
 
+def save_published(model, folder):
+    """What transformers saves, under the names of releases."""
+    getattr(model, model.published).save_pretrained(folder)
+    names = getattr(model, "released", {})
+    for path in folder.glob("*.safetensors") if names else ():
+        renamed = {}
+        for name, value in load_file(path).items():
+            begin = next((begin for begin in names if name.startswith(begin)), None)
+            renamed[name if begin is None else names[begin] + name[len(begin):]] = value
+        save_file(renamed, path, metadata={"format": "pt"})
+
+
 def travel(plan, name, toy, folder):
     """There and back. Returns the model, its batch, and our loss and logits before the steps and after them."""
     recipe, (seed, grids, images) = toy.recipe(), CASES[toy.golden]
@@ -155,16 +180,16 @@ def travel(plan, name, toy, folder):
     random_weights(model, generator, torch.float32)
     batch = random_batch(recipe, encoder_of(recipe), grids, images, generator, DOCUMENTS.get(toy.golden, ()))
     expect_no_clamp(model, batch)
-    getattr(model, model.published).save_pretrained(folder / "published")
+    save_published(model, folder / "published")
     save_file(batch, folder / "batch.safetensors")
-    if toy.golden == "radio_oracle":
-        save_file({key: value for key, value in published(model).items() if "radio_model" not in key},
+    if toy.golden in ALONE:
+        save_file({key: value for key, value in published(model).items() if ALONE[toy.golden] not in key},
                   folder / "others.safetensors")
     run([plan, "import", "published", "-o", "imported.yaml"], folder)
     imported = yaml.safe_load((folder / "imported.yaml").read_text())
     (folder / "recipe.yaml").write_text(yaml.safe_dump(training_recipe(toy, recipe, imported), sort_keys=False))
     _, before = train(plan, folder, STEPS)
-    alone = ["--module", "radio_encoder"] if toy.golden == "radio_oracle" else []
+    alone = ["--module", "radio_encoder"] if toy.golden in ALONE else []
     run([plan, "export", "run", "-o", "home", *alone], folder)
     run([plan, "export", "run", "-o", "home_like", "--like", "published", *alone], folder)
     # The next step begins with the weights that left.
@@ -188,7 +213,7 @@ def judge_toy(plan, name, toy, folder):
             verdict.compare(tensors_of(folder / "published"), tensors_of(folder / home))
         if home == "home_like":
             verdict.compare_values(tensors_of(folder / "published"), tensors_of(folder / home),
-                                   lambda tensor: not any(word in tensor for word in NOT_OURS))
+                                   lambda tensor: not any(word in tensor for word in not_ours(model)))
         what = {"published": "as transformers saved it", "home": "after 5 steps",
                 "home_like": "after 5 steps, --like"}[home]
         show(name, what, verdict)

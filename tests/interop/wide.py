@@ -4,6 +4,7 @@ import types
 import torch
 from transformers import modeling_rope_utils, vision_utils
 from transformers.models.llama import modeling_llama
+from transformers.models.llava import modeling_llava
 from transformers.models.mistral import modeling_mistral
 from transformers.models.nemotron_h import modeling_nemotron_h
 from transformers.models.nemotron_h_omni import modeling_nemotron_h_omni
@@ -13,10 +14,11 @@ from transformers.models.qwen3_moe import modeling_qwen3_moe
 from transformers.models.qwen3_vl import modeling_qwen3_vl
 from transformers.models.qwen3_vl_moe import modeling_qwen3_vl_moe
 from transformers.models.radio import modeling_radio
+from transformers.models.siglip import modeling_siglip
 
-MODULES = (modeling_llama, modeling_mistral, modeling_nemotron_h, modeling_nemotron_h_omni, modeling_qwen2,
-           modeling_qwen3, modeling_qwen3_moe, modeling_qwen3_vl, modeling_qwen3_vl_moe, modeling_radio,
-           modeling_rope_utils, vision_utils)
+MODULES = (modeling_llama, modeling_llava, modeling_mistral, modeling_nemotron_h, modeling_nemotron_h_omni,
+           modeling_qwen2, modeling_qwen3, modeling_qwen3_moe, modeling_qwen3_vl, modeling_qwen3_vl_moe, modeling_radio,
+           modeling_siglip, modeling_rope_utils, vision_utils)
 
 
 class WideTorch(types.ModuleType):

@@ -179,6 +179,50 @@ TEST(Radio, OneRank) { ExpectRadio({}); }
 TEST(Radio, Tp2) { ExpectRadio(Join(EncoderOn(2, 2), LanguageOn(2, 1, 1, 1))); }
 TEST(Radio, Pp3) { ExpectRadio(Join(EncoderOn(3, 1), Parallel("radio_encoder", {{"pp", 3}}), LanguageOn(3, 1, 1, 1))); }
 
+// LLaVA with SigLIP, whose images have pixels behind their last patches; and SigLIP by itself, with the norm behind its
+// last block and squares of patches, before a decoder.
+void ExpectSiglip(const std::string& name, std::vector<std::string> layout,
+                  const std::vector<std::string>& trained = {}) {
+  for (std::string& each : layout) absl::StrReplaceAll({{"radio_encoder", "eye_encoder"}}, &each);
+  ExpectOracle(layout, "tests/golden/" + name + "_oracle/oracle.yaml", trained);
+}
+TEST(Llava, Colocated) { ExpectSiglip("llava", {}); }
+TEST(Llava, AllSamplesAtOnce) { ExpectSiglip("llava", {"batch.micro_samples=3"}); }
+TEST(Llava, Tp2AndTp2) { ExpectSiglip("llava", Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 1))); }
+TEST(Llava, Cp2AndCp2) {
+  ExpectSiglip("llava", Join(Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1)),
+                             Join(Parallel("radio_encoder", {{"cp", 2}}), Parallel("language", {{"cp", 2}}))));
+}
+TEST(Llava, EncoderTp2Dp2ApartFromPp2) {
+  ExpectSiglip("llava", Join(Join(EncoderOn(4, 2), LanguageOn(4, 2, 1, 1)),
+                             Join(Parallel("language", {{"pp", 2}}), {"batch.micro_samples=3"})));
+}
+TEST(Llava, EncoderPp3AndCp2Tp2) {
+  ExpectSiglip("llava", Join(Join(EncoderOn(3, 1), Parallel("radio_encoder", {{"pp", 3}})),
+                             Join(LanguageOn(3, 4, 2, 1), Parallel("language", {{"cp", 2}}))));
+}
+TEST(Llava, ProjectorAlone) {
+  ExpectSiglip("llava",
+               Join(Join(EncoderOn(2, 2), LanguageOn(2, 1, 1, 1)),
+                    {"modules.radio_encoder.train.backbone=frozen", "modules.language.train.backbone=frozen"}),
+               {"multi_modal_projector."});
+}
+TEST(Llava, EncoderAlone) {
+  ExpectSiglip("llava", {"modules.radio_encoder.train.projection=frozen", "modules.language.train.backbone=frozen"},
+               {"vision_tower."});
+}
+TEST(Llava, Recomputed) {
+  ExpectSiglip("llava", {"modules.radio_encoder.recompute=full", "modules.language.recompute=full"});
+}
+TEST(Siglip, OneRank) { ExpectSiglip("siglip", {}); }
+TEST(Siglip, Tp2Cp2) {
+  ExpectSiglip("siglip", Join(Join(EncoderOn(4, 2), Parallel("radio_encoder", {{"cp", 2}})), LanguageOn(4, 1, 1, 1)));
+}
+TEST(Siglip, Dp2Dp2) { ExpectSiglip("siglip", Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1))); }
+TEST(Siglip, Pp2) {
+  ExpectSiglip("siglip", Join(EncoderOn(2, 1), Parallel("radio_encoder", {{"pp", 2}}), LanguageOn(2, 1, 1, 1)));
+}
+
 // Qwen3-VL without DeepStack: its encoder, whose images are smaller and larger than its table of positions, and a
 // decoder with positions of three axes.
 void ExpectQwen3Vl(std::vector<std::string> layout, const std::string& name = "qwen3_vl",

@@ -106,6 +106,9 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
        "1.25, height: 1, width: 2}, mlp: {ffn: 18}}"},
       {"models.qwen={kind: qwen_vit, layers: 2, hidden: 48, heads: 6, ffn: 70, patch: 8, frames: 3, table: 7, "
        "max_image: 96, pixel_shuffle: 3, activation: gelu, rope_theta: 500.5, norm_eps: 2.0e-6, init_std: 0.03}"},
+      {"models.siglip={kind: siglip_vit, layers: 2, hidden: 48, heads: 6, ffn: 70, patch: 8, max_image: 100, table: 7, "
+       "pixel_shuffle: 3, positions: resized, activation: gelu, final_norm: none, norm_eps: 2.0e-6, init_std: 0.03, "
+       "projector: {hidden: 90}}"},
       {"models.decoder={kind: decoder, pattern: '*-*E', moe: {experts: 15, top_k: 3, ffn: 19, normalized: false, "
        "aux_loss: 0.5, imbalance: 4.5}}"},
       {"modules.mouth.parallel={first_stage_layers: 3, last_stage_layers: 4}"},
@@ -272,6 +275,20 @@ TEST(EveryKey, AnEncoderOfQwenArrivesWhole) {
   EXPECT_EQ(NumbersText(qwen),
             "erf_gelu 1, ffn 70, frames 3, heads 6, hidden 48, init_std 0.03 real, max_image 96, norm_eps 2e-06 real, "
             "patch 8, pixel_shuffle 3, rope_theta 500.5 real, table 7");
+}
+
+TEST(EveryKey, AnEncoderOfSiglipArrivesWhole) {
+  TempRecipes files;
+  const std::string encoder =
+      "models.siglip={kind: siglip_vit, layers: 2, hidden: 48, heads: 6, ffn: 70, patch: 8, max_image: 100, table: 7, "
+      "pixel_shuffle: 3, positions: resized, activation: gelu, final_norm: none, norm_eps: 2.0e-6, init_std: 0.03, "
+      "projector: {hidden: 90}}";
+  const ModelRecipe siglip =
+      MustRead(files.Write("r.yaml", kEveryKey), {encoder, "modules.eyes.model=siglip"}).modules.at(0).model;
+  EXPECT_EQ(*siglip.pattern, "VV");
+  EXPECT_EQ(NumbersText(siglip),
+            "erf_gelu 1, ffn 70, final_norm 0, fixed_positions 0, heads 6, hidden 48, init_std 0.03 real, max_image "
+            "100, norm_eps 2e-06 real, patch 8, pixel_shuffle 3, projector.hidden 90, table 7");
 }
 
 TEST(EveryKey, ModulesArriveWhole) {

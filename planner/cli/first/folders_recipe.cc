@@ -55,13 +55,13 @@ int64_t PowerOfTwoFrom(int64_t least) {
 }
 
 struct Sizes {
-  int64_t patches = 0;       // of an image at most; 0: no encoder
-  int64_t image_tokens = 0;  // of such an image
-  bool smart = false;        // images are made as transformers does it for Qwen's encoder
-  int64_t tokens = 0;        // of a sample
-  int64_t epoch = 1;         // samples of the data
-  bool counted = false;      // the epoch, by the index
-  int64_t step = 1;          // samples of a step
+  int64_t patches = 0;                                       // of an image at most; 0: no encoder
+  int64_t image_tokens = 0;                                  // of such an image
+  std::string resize = "bicubic", grid = "round_half_even";  // as transformers makes images of the encoder
+  int64_t tokens = 0;                                        // of a sample
+  int64_t epoch = 1;                                         // samples of the data
+  bool counted = false;                                      // the epoch, by the index
+  int64_t step = 1;                                          // samples of a step
   int64_t steps = 1;
   int64_t samples = 1;  // of the run
 };
@@ -90,13 +90,19 @@ Sizes SizesFor(const FolderParts& parts, const FolderCounts& counts, const YamlN
   for (const YamlEntry& model : models.entries) {
     if (IsLanguageModel(model.value)) continue;
     const int64_t patch = std::max<int64_t>(1, NumberAt(model.value, "patch", 16));
-    const int64_t shuffle = std::max<int64_t>(1, NumberAt(model.value, "pixel_shuffle", 2));
+    const bool siglip = IsAt(model.value, "kind", "siglip_vit");
+    const int64_t shuffle = std::max<int64_t>(1, NumberAt(model.value, "pixel_shuffle", siglip ? 1 : 2));
     const int64_t side = std::max<int64_t>(1, NumberAt(model.value, "max_image", 1024) / patch);
     // A picture four times as wide as it is high has room in the table of positions.
     const int64_t fits = std::max(shuffle * shuffle, std::min(kMostPatches, side * side / 4));
     sizes.patches = NumberAt(parts.asked, "data.max_patches", fits);
+    if (IsAt(model.value, "kind", "qwen_vit")) {
+      sizes.resize = "bicubic_8bit", sizes.grid = "smart_resize";
+    } else if (siglip) {
+      sizes.resize = "bicubic_8bit", sizes.grid = "square";
+      sizes.patches = side * side;
+    }
     sizes.image_tokens = sizes.patches / (shuffle * shuffle);
-    sizes.smart = IsAt(model.value, "kind", "qwen_vit");
   }
   int64_t documents = 0;
   for (const PreparedShards& shards : parts.data) documents += shards.documents;
@@ -160,6 +166,7 @@ std::string EvaluatedSamples(const FolderParts& parts, const FolderCounts& count
 // The models of both folders. What no folder says of the projector is chosen.
 YamlNode ModelsOf(FolderParts& parts, std::vector<std::string>& notes) {
   YamlNode models = std::move(parts.weights.models);
+  const int64_t width = models.entries.empty() ? 1 : NumberAt(models.entries.front().value, "hidden", 1);
   if (parts.encoder) {
     std::vector<YamlEntry> encoders = std::move(parts.encoder->models.entries);
     for (YamlEntry& encoder : encoders) {
@@ -170,12 +177,14 @@ YamlNode ModelsOf(FolderParts& parts, std::vector<std::string>& notes) {
         style.tail = {};
         model.style = std::make_shared<const YamlStyle>(std::move(style));
       }
+      // As the published Omni model has it: four times its input. As a LLaVA has it: the width of the language model,
+      // for each patch, before the norm of the encoder.
       constexpr int64_t kShuffle = 2;
-      // As the published Omni model has it: four times its input.
-      const int64_t hidden = 4 * kShuffle * kShuffle * NumberAt(model, "hidden", 1);
-      Require(LayOverrides({absl::StrCat("pixel_shuffle=", kShuffle), absl::StrCat("projector.hidden=", hidden)}, model)
-                  .ok(),
-              "sizes of a projector are overrides");
+      const bool siglip = IsAt(model, "kind", "siglip_vit");
+      const int64_t hidden = siglip ? width : 4 * kShuffle * kShuffle * NumberAt(model, "hidden", 1);
+      std::vector<std::string> projector = {absl::StrCat("projector.hidden=", hidden)};
+      projector.push_back(siglip ? std::string("final_norm=none") : absl::StrCat("pixel_shuffle=", kShuffle));
+      Require(LayOverrides(projector, model).ok(), "sizes of a projector are overrides");
       notes.push_back(absl::StrCat("the projector, ", hidden,
                                    " wide inside, begins with drawn weights: no folder "
                                    "has one"));
@@ -223,9 +232,9 @@ std::vector<std::string> KeysOf(const FolderParts& parts, const FolderCounts& co
       "data.long=cut", InitializeText(parts, kEncoder),
       absl::StrCat("checkpoint.every_steps=", std::max<int64_t>(1, sizes.steps / 10)), "checkpoint.keep_last=2"};
   if (parts.has_encoder()) {
-    for (const std::string& key : {absl::StrCat("data.max_patches=", sizes.patches),
-                                   std::string(sizes.smart ? "data.resize=bicubic_8bit" : "data.resize=bicubic"),
-                                   std::string(sizes.smart ? "data.grid=smart_resize" : "data.grid=round_half_even"),
+    // Squares have one number of patches.
+    if (sizes.grid != "square") keys.push_back(absl::StrCat("data.max_patches=", sizes.patches));
+    for (const std::string& key : {absl::StrCat("data.resize=", sizes.resize), absl::StrCat("data.grid=", sizes.grid),
                                    std::string("data.orientation=exif"), std::string("data.damaged=skip"),
                                    absl::StrCat(kEncoderTrain, "=", kFrozen)})
       keys.push_back(key);

@@ -18,9 +18,10 @@ namespace {
 // always covered them.
 constexpr int64_t kWindowOfNoDocuments = 64;
 
-// Sizes of an encoder that decide which images it takes.
+// Sizes of an encoder that decide which images it takes. fixed: those of max_image pixels a side alone.
 struct ImageSizes {
   Located<int64_t> patch, pixel_shuffle, max_image;
+  bool fixed = false;
   bool known() const { return AllKnown(patch, pixel_shuffle, max_image); }
   int64_t side() const { return max_image / patch; }  // of the largest image, in patches
   int64_t patches_of_token() const { return pixel_shuffle * pixel_shuffle; }
@@ -28,7 +29,22 @@ struct ImageSizes {
 
 ImageSizes ImageSizesOf(const ModelRecipe& encoder) {
   const LocatedNumbers& numbers = encoder.numbers;
-  return {SizeOf(numbers, "patch"), SizeOf(numbers, "pixel_shuffle"), SizeOf(numbers, "max_image")};
+  return {SizeOf(numbers, "patch"), SizeOf(numbers, "pixel_shuffle"), SizeOf(numbers, "max_image"),
+          numbers.contains("fixed_positions") && *SizeOf(numbers, "fixed_positions") != 0};
+}
+
+// A table that is not resized has as many positions as images have patches.
+void CheckTable(const ModelRecipe& encoder, Diagnostics& diagnostics) {
+  const ImageSizes sizes = ImageSizesOf(encoder);
+  if (!sizes.known() || !sizes.fixed || !encoder.numbers.contains("table")) return;
+  const Located<int64_t> table = SizeOf(encoder.numbers, "table");
+  if (!AllKnown(table) || *table == sizes.side()) return;
+  diagnostics
+      .Error(DiagnosticKind::kImageGrid, table.where,
+             absl::StrCat("the table has ", *table, " x ", *table, " positions, but images of max_image ",
+                          *sizes.max_image, " have ", sizes.side(), " x ", sizes.side(), " patches"),
+             "leave table out; or write positions: resized, and the table is resized to images")
+      .notes.push_back({sizes.max_image.where, "max_image is given here"});
 }
 
 // Whether it is known which modules are encoders.
@@ -89,7 +105,8 @@ void CheckGridSizes(const Located<std::vector<int64_t>>& grid, Diagnostics& diag
 }
 
 // The sides of a grid must be at most those of the position table, and multiples of pixel_shuffle
-// (docs/model/vision_encoder.md#output). False: told that they are not.
+// (docs/model/vision_encoder.md#output); of an encoder whose table is not resized, those of the table. False: told that
+// they are not.
 bool CheckGrid(const Located<std::vector<int64_t>>& grid, const ImageSizes& encoder, Diagnostics& diagnostics) {
   if (!AllKnown(grid) || !encoder.known()) return true;
   const int64_t side = encoder.side(), factor = encoder.pixel_shuffle;
@@ -106,6 +123,10 @@ bool CheckGrid(const Located<std::vector<int64_t>>& grid, const ImageSizes& enco
           absl::StrCat("a side of the grid is ", size, " patches, but must be 1 to ", side),
           absl::StrCat("the limit is max_image ", *encoder.max_image, " / patch ", *encoder.patch, " = ", side));
     }
+    if (encoder.fixed && size != side) {
+      return fail(absl::StrCat("a side of the grid is ", size, " patches, but the encoder has positions for ", side),
+                  absl::StrCat("use [", side, ", ", side, "]; with positions: resized it takes smaller images too"));
+    }
     if (size % factor != 0) {
       return fail(
           absl::StrCat("a side of the grid is ", size, " patches, which is not a multiple of pixel_shuffle ", factor),
@@ -117,7 +138,7 @@ bool CheckGrid(const Located<std::vector<int64_t>>& grid, const ImageSizes& enco
 
 // Whether two encoders accept the same grids. Then only the first is checked, so that a problem is reported once.
 bool SameGrids(const ImageSizes& a, const ImageSizes& b) {
-  return a.known() && b.known() && a.side() == b.side() && a.pixel_shuffle == b.pixel_shuffle;
+  return a.known() && b.known() && a.side() == b.side() && a.pixel_shuffle == b.pixel_shuffle && a.fixed == b.fixed;
 }
 
 // A position has a loss if the next token is text (docs/training/data.md#mock). The first token of a sample is not the
@@ -151,8 +172,8 @@ void CheckImageNumbers(const DataRecipe& data, Diagnostics& diagnostics) {
 void AddImageGrids(const DataRecipe& data, const ImageSizes& encoder, Diagnostics& diagnostics) {
   constexpr int64_t kUsual = 32;
   const bool known = encoder.known() && *encoder.patch > 0 && *encoder.pixel_shuffle > 0;
-  const int64_t side =
-      known ? std::min(kUsual, encoder.side()) / *encoder.pixel_shuffle * *encoder.pixel_shuffle : int64_t{0};
+  const int64_t most = !known ? 0 : encoder.fixed ? encoder.side() : std::min(kUsual, encoder.side());
+  const int64_t side = known ? most / *encoder.pixel_shuffle * *encoder.pixel_shuffle : int64_t{0};
   const std::string grids = side > 0 ? absl::StrCat("[[", side, ", ", side, "]]") : "[[ROWS, COLUMNS]]";
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kImageGrid, data.where, "`data.image_grids` is missing: mock data for an encoder needs it",
@@ -214,12 +235,38 @@ void CheckPacked(const Recipe& recipe, Diagnostics& diagnostics) {
       .notes.push_back({samples.where, "micro_samples is given here"});
 }
 
+// A square must fit into a sample together with the end token (hence >=).
+void CheckSquares(const Recipe& recipe, const ImageSizes& encoder, Diagnostics& diagnostics) {
+  const int64_t side = encoder.side(), tokens = side * side / encoder.patches_of_token();
+  if (tokens < recipe.batch.sequence_length) return;
+  diagnostics
+      .Error(DiagnosticKind::kSampleTooLong, recipe.data.grid.where,
+             absl::StrCat("an image of ", side, " x ", side, " patches has ", tokens,
+                          " tokens and does not fit into sequence_length ", *recipe.batch.sequence_length),
+             absl::StrCat("use a sequence_length above ", tokens, ", or an encoder with fewer patches"))
+      .notes.push_back({recipe.batch.sequence_length.where, "the sequence length is given here"});
+}
+
+void NeedSquares(const DataRecipe& data, const ImageSizes& encoder, Diagnostics& diagnostics) {
+  diagnostics
+      .Error(DiagnosticKind::kImageGrid, data.grid.where.known() ? data.grid.where : data.where,
+             absl::StrCat("grid ", *data.grid, data.grid.where.known() ? "" : ", the default,",
+                          " gives images of many sizes, but the encoder has positions for ", encoder.side(), " x ",
+                          encoder.side(), " patches alone"),
+             "write grid: square, and each image becomes one of them; with positions: resized the encoder takes "
+             "smaller images too")
+      .edits = {{"data.grid", "square"}};
+}
+
 // Images of shards are resized to min_patches .. max_patches patches (docs/model/vision_encoder.md#image-sizes). The
 // largest must fit into a sample together with the end token (hence >=), the smallest must give one image token, and
 // min_patches must not exceed the position table.
 void CheckTarImages(const Recipe& recipe, const ImageSizes& encoder, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
-  if (!encoder.known() || !AllKnown(data.min_patches, data.max_patches, recipe.batch.sequence_length)) return;
+  if (!encoder.known() || !AllKnown(data.min_patches, data.max_patches, data.grid, recipe.batch.sequence_length))
+    return;
+  if (*data.grid == "square") return CheckSquares(recipe, encoder, diagnostics);
+  if (encoder.fixed) return NeedSquares(data, encoder, diagnostics);
   const int64_t side = encoder.side(), tokens = data.max_patches / encoder.patches_of_token();
   if (tokens >= recipe.batch.sequence_length) {
     diagnostics
@@ -334,6 +381,9 @@ std::optional<DataPlan> CheckedData(const Recipe& recipe, Diagnostics& diagnosti
       CheckVocabulary(vocabulary, plan, data, found);
   }
   if (kind.mixed && !recipe.damaged.contains("data.sources")) PlanSources(recipe, plan, found);
+  for (const ModuleRecipe& module : recipe.modules) {
+    if (AllKnown(module.model.kind) && !CarriesLoss(module.model)) CheckTable(module.model, found);
+  }
   if (kind.drawn) CheckMock(recipe, encoders, found);
   CheckPacked(recipe, found);
   if (kind.resized) {

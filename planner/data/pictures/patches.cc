@@ -1,5 +1,7 @@
 #include "planner/data/pictures/patches.h"
 
+#include <iterator>
+
 #include "planner/data/pictures/row_loops.h"
 
 namespace planwright {
@@ -13,6 +15,7 @@ PatchCutter<Filter>::PatchCutter(const PatchGrid& grid, int64_t patch, const Pix
 template <typename Filter>
 void PatchCutter<Filter>::Add(const typename Filter::Number* row) {
   const int64_t width = image_.cols * patch_, color = patch_ * width;
+  if (std::ssize(image_.patches) == image_.rows * patch_ * 3 * width) return;  // below the last row of patches
   if constexpr (Filter::kMakesBytes) {
     bytes_.assign(row, row + 3 * width);
     Normalise(bytes_.data(), width, color, norm_, &band_[rows_ * width]);
@@ -33,20 +36,20 @@ template class PatchCutter<BicubicBytes>;
 
 template <typename Filter>
 absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch, int orientation,
-                                       const PixelNorm& norm) {
+                                       const PixelNorm& norm, int64_t square) {
   PatchCutter<Filter> cutter(grid, patch, norm);
+  const int64_t height = square > 0 ? square : grid.rows * patch, width = square > 0 ? square : grid.cols * patch;
   const absl::Status status = DecodePictureRows<Filter>(
-      file, grid.rows * patch, grid.cols * patch, [&](const typename Filter::Number* row) { cutter.Add(row); },
-      orientation);
+      file, height, width, [&](const typename Filter::Number* row) { cutter.Add(row); }, orientation);
   if (!status.ok()) return status;
   return cutter.Take();
 }
 
 template absl::StatusOr<Image> PatchesOfPicture<Bilinear>(std::string_view, const PatchGrid&, int64_t, int,
-                                                          const PixelNorm&);
+                                                          const PixelNorm&, int64_t);
 template absl::StatusOr<Image> PatchesOfPicture<Bicubic>(std::string_view, const PatchGrid&, int64_t, int,
-                                                         const PixelNorm&);
+                                                         const PixelNorm&, int64_t);
 template absl::StatusOr<Image> PatchesOfPicture<BicubicBytes>(std::string_view, const PatchGrid&, int64_t, int,
-                                                              const PixelNorm&);
+                                                              const PixelNorm&, int64_t);
 
 }  // namespace planwright

@@ -22,12 +22,13 @@ struct Image {
 };
 
 // Takes the rows of an image of the grid's size one by one, normalises them and cuts patches. Bicubic, BicubicBytes:
-// normalised in fp32. `patch`: pixels of a patch's side.
+// normalised in fp32. `patch`: pixels of a patch's side. What an image has behind the last whole patch of a row, or
+// below the last row of patches, is left out.
 template <typename Filter>
 class PatchCutter {
  public:
   PatchCutter(const PatchGrid& grid, int64_t patch, const PixelNorm& norm = kClipNorm);
-  // The next row: [cols * patch][3].
+  // The next row: [cols * patch][3], and maybe more.
   void Add(const typename Filter::Number* row);
   // After the last row.
   Image Take() { return std::move(image_); }
@@ -41,9 +42,10 @@ class PatchCutter {
   std::vector<float> bytes_;  // a row of whole numbers
 };
 
-// The patches of an image file that is turned by `orientation` (orientation.h). Errors of DecodePicture.
+// The patches of an image file that is turned by `orientation` (orientation.h). `square`: pixels of each side to which
+// it is resized, of which the grid is a part; 0: those of the grid. Errors of DecodePicture.
 template <typename Filter>
 absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch, int orientation = 1,
-                                       const PixelNorm& norm = kClipNorm);
+                                       const PixelNorm& norm = kClipNorm, int64_t square = 0);
 
 }  // namespace planwright

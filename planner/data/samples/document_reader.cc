@@ -135,7 +135,8 @@ absl::StatusOr<Image> DocumentReader::Decode(const std::string& file, int orient
   const auto patches = data_.resize == "bicubic"        ? PatchesOfPicture<Bicubic>
                        : data_.resize == "bicubic_8bit" ? PatchesOfPicture<BicubicBytes>
                                                         : PatchesOfPicture<Bilinear>;
-  return patches(file, grid, encoder.patch, orientation, encoder.norm());
+  return patches(file, grid, encoder.patch, orientation, encoder.norm(),
+                 data_.grid == "square" ? encoder.max_image : 0);
 }
 
 }  // namespace planwright

@@ -17,11 +17,16 @@ GridRule RuleOf(const DataPlan& data) {
 }  // namespace
 
 PatchGrid GridOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height, int64_t width) {
+  if (data.grid == "square") return {encoder.side(), encoder.side()};
   return DynamicResolution(height, width, encoder.patch, data.min_patches, data.max_patches, encoder.pixel_shuffle,
                            RuleOf(data));
 }
 
 PictureScale ScaleOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height, int64_t width) {
+  if (data.grid == "square") {
+    const int64_t pixels = height * width, all = encoder.max_image * encoder.max_image;
+    return pixels > all ? PictureScale::kSmaller : pixels < all ? PictureScale::kLarger : PictureScale::kAsItIs;
+  }
   const GridRule rule = RuleOf(data);
   const PatchGrid covering = CoveringGrid(height, width, encoder.patch, encoder.pixel_shuffle, rule);
   const int64_t patches = covering.rows * covering.cols;

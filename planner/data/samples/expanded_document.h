@@ -14,11 +14,12 @@
 namespace planwright {
 
 // The grid of patches that an encoder sees of an image of so many pixels. Its sides may be longer than those of the
-// encoder's position table, which is resized to it.
+// encoder's position table, which is resized to it. With grid square it is that of its largest image, whatever these
+// are.
 PatchGrid GridOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height, int64_t width);
 
 // What becomes of the size of an image for an encoder: with more than max_patches it becomes smaller, with fewer than
-// min_patches larger.
+// min_patches larger. With grid square its pixels count, and those of the square.
 enum class PictureScale { kAsItIs, kSmaller, kLarger };
 PictureScale ScaleOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height, int64_t width);
 

@@ -41,6 +41,22 @@ std::vector<StoredForm> OwnForms(const Dialect& dialect, FormLines Dialect::*lin
   return Together((dialect.*lines).Forms(), of_root.Forms(), true);
 }
 
+bool SameTensors(const StoredForm& one, const StoredForm& other) {
+  return std::equal(one.tensors.begin(), one.tensors.end(), other.tensors.begin(), other.tensors.end(),
+                    [](const StatedTensor& a, const StatedTensor& b) { return a.line == b.line; });
+}
+
+// Of the forms of a part those that the whole has, whose names are its own: one of those that differ in names alone.
+std::vector<StoredForm> OfTensors(std::vector<StoredForm> forms) {
+  std::vector<StoredForm> found;
+  for (StoredForm& form : forms) {
+    const auto same = [&](const StoredForm& other) { return SameTensors(form, other); };
+    if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(form));
+  }
+  if (found.size() == 1) found.front().text.clear();
+  return found;
+}
+
 // The dialect of a part of a composite; null: it has none, or any.
 const Dialect* DialectOfPart(const Dialect& dialect, bool encoder, const DialectSet& dialects) {
   for (const DialectLine& line : dialect.lines) {
@@ -68,7 +84,8 @@ std::vector<StoredForm> FormsIn(const DialectSet& dialects, const Dialect& diale
   const std::vector<StoredForm> own =
       OwnForms(dialect, of_dialect ? &Dialect::forms : &Dialect::language_forms, dialects);
   const Dialect* part = DialectOfPart(dialect, of_dialect, dialects);
-  return part == nullptr ? own : Together(own, OwnForms(*part, &Dialect::forms, dialects), false);
+  if (part == nullptr) return own;
+  return Together(own, OfTensors(OwnForms(*part, &Dialect::forms, dialects)), false);
 }
 
 KindForms FormsOf(const DialectSet& dialects) {

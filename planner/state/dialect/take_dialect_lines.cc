@@ -110,7 +110,7 @@ bool TakeRule(LineReader& line, const ModelStatement& statement, Dialect& dialec
     if (only && line.TakeIf("within")) rule.within = TakeReal(line);
     const bool notes = kind == RuleKind::kNote || kind == RuleKind::kCopied;
     if (notes && line.TakeIf("unless")) rule.unless = TakeReal(line);
-    if (kind == RuleKind::kNothing && line.TakeIf("else")) rule.otherwise = TakeValue(line, true);
+    if ((only || kind == RuleKind::kNothing) && line.TakeIf("else")) rule.otherwise = TakeValue(line, true);
     rule.of = TakeOfLayer(line, statement);
     rule.why = TakeFreeText(line, "why");
     dialect.lines.emplace_back(std::move(rule));

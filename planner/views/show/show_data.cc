@@ -102,8 +102,11 @@ void AddDocuments(const DataPlan& data, Lines& lines) {
                            : data.damaged);
   lines.Add("index", Printable(data.index));
   if (!data.encoders.empty()) {
-    lines.Add("images", WithCommas(data.min_patches) + " to " + WithCommas(data.max_patches) + " patches, " +
-                            data.resize + ", grid " + data.grid +
+    // Squares are as large as the encoder has them, whatever the limits say.
+    const std::string limits =
+        data.grid == "square" ? ""
+                              : WithCommas(data.min_patches) + " to " + WithCommas(data.max_patches) + " patches, ";
+    lines.Add("images", limits + data.resize + ", grid " + data.grid +
                             (data.orientation == "exif" ? ", turned as their EXIF says" : ""));
   }
 }
@@ -286,7 +289,7 @@ Json ShowDataJson(const Plan& plan) {
     case DataKind::kSources:
       json["tokenizer"] = data.tokenizer;
       json["window"] = data.window;
-      json["patches"] = {data.min_patches, data.max_patches};
+      if (data.grid != "square") json["patches"] = {data.min_patches, data.max_patches};
       json["resize"] = data.resize;
       json["grid"] = data.grid;
       json["orientation"] = data.orientation;
