@@ -340,6 +340,7 @@ class Advisor {
   // Of a default and of grids no values are tried, but they are a way, too.
   static std::string SmallerImages(const Diagnostic& problem) {
     const auto says = [&](std::string_view key) { return problem.help.find(key) != std::string::npos; };
+    if (problem.message.starts_with("a square")) return "";  // all are as large as the encoder has them
     if (problem.message.starts_with("an image"))
       return says("max_patches") ? "" : "; or smaller images, by data.max_patches";
     return says("max_images") ? "; or smaller images, by data.image_grids"

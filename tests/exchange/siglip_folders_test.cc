@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "planner/exchange/export_run.h"
 #include "planner/exchange/import_folder.h"
@@ -111,9 +112,9 @@ TEST_F(Siglip, LlavasPlanTheirTensors) {
     const std::string folder = absl::StrCat("toy", i);
     const ImportedModel imported = Imported(toy, folder);
     EXPECT_THAT(imported.findings.problems, IsEmpty()) << text << i;
-    EXPECT_THAT(imported.text,
-                AllOf(HasSubstr("kind: siglip_vit\n"), HasSubstr("final_norm: none"), HasSubstr("max_image: 14"),
-                      HasSubstr("kind: decoder\n"), HasSubstr("projector: {hidden: 32}"), Not(HasSubstr("table"))));
+    EXPECT_THAT(imported.text, AllOf(HasSubstr("kind: siglip_vit\n"), HasSubstr("final_norm: none"),
+                                     HasSubstr("max_image: 14"), HasSubstr("kind: decoder\n"),
+                                     HasSubstr("projector:\n      hidden: 32"), Not(HasSubstr("table"))));
     const Plan plan = Extended(imported.text, text, folder);
     EXPECT_EQ(FitWeights(plan).problems, std::vector<std::string>()) << text << i;
     int64_t elements = 0, planned = 0;
@@ -185,7 +186,8 @@ TEST_F(Siglip, ALlavaLeavesAsAFolder) {
       for (const auto& [tensor, of] : (*files)->all()) found[tensor] = of.shape;
       for (const auto& [tensor, of] : (like ? toy : ReadToy("llava")).tensors) wanted[tensor] = of.shape;
       EXPECT_EQ(found, wanted) << shorter << like;
-      EXPECT_THAT(exported->made_up, like ? IsEmpty() : Contains(HasSubstr("features are taken before it")));
+      const bool made = absl::StrJoin(exported->made_up, " ").find("features are taken before it") != std::string::npos;
+      EXPECT_EQ(made, !like);
       EXPECT_THAT(Imported(home).findings.problems, IsEmpty());
     }
   }

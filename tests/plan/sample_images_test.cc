@@ -47,6 +47,7 @@ TEST(ImagesOfSample, OfShardsAreAsManyAsTheSmallestImagesThatFit) {
   EXPECT_EQ(most("smart_resize", 1024, 13312), 32);
   EXPECT_EQ(most("smart_resize", 1024, 1280), 102);  // of 320 patches
   EXPECT_EQ(most("smart_resize", 1024, 1024), 128);
+  EXPECT_EQ(most("square", 4, 256), 2);  // 128 x 128 patches, whatever the limits say
 }
 
 // Sources of one encoder, with so many samples, images and patches each.

@@ -241,7 +241,7 @@ void CheckSquares(const Recipe& recipe, const ImageSizes& encoder, Diagnostics& 
   if (tokens < recipe.batch.sequence_length) return;
   diagnostics
       .Error(DiagnosticKind::kSampleTooLong, recipe.data.grid.where,
-             absl::StrCat("an image of ", side, " x ", side, " patches has ", tokens,
+             absl::StrCat("a square of ", side, " x ", side, " patches has ", tokens,
                           " tokens and does not fit into sequence_length ", *recipe.batch.sequence_length),
              absl::StrCat("use a sequence_length above ", tokens, ", or an encoder with fewer patches"))
       .notes.push_back({recipe.batch.sequence_length.where, "the sequence length is given here"});

@@ -118,5 +118,27 @@ TEST(TransformersPixels, PatchesOfQwenAreTheSame) {
                                            [](uint8_t value) { return (static_cast<float>(value) - 127.5f) / 127.5f; });
 }
 
+// Squares, of which the last pixels are in no patch.
+TEST(TransformersPixels, PatchesOfSiglipAreTheSame) {
+  const Golden golden(std::string(kFolder) + "siglip_patches.safetensors");
+  int images = 0;
+  for (const auto& [tensor, place] : golden.tensors()) {
+    if (!tensor.ends_with(".patches")) continue;
+    const std::string name = tensor.substr(0, tensor.find('.'));
+    const auto settings = golden.Read<int64_t>(name + ".settings");
+    const int64_t patch = settings[0], side = settings[1], whole = side / patch;
+    EXPECT_NE(whole * patch, side);
+    const auto image =
+        PatchesOfPicture<BicubicBytes>(FileOf(name), {whole, whole}, patch, 1, *FindPixelNorm("half"), side);
+    ASSERT_TRUE(image.ok()) << name << image.status();
+    EXPECT_EQ(static_cast<int64_t>(image->patches.size()), whole * whole * 3 * patch * patch);
+    const auto pixels = golden.Read<uint8_t>(tensor);
+    for (size_t i = 0; i < image->patches.size(); ++i)
+      ASSERT_EQ(image->patches[i], (static_cast<float>(pixels[i]) - 127.5f) / 127.5f) << name << i;
+    ++images;
+  }
+  EXPECT_EQ(images, 21);
+}
+
 }  // namespace
 }  // namespace planwright

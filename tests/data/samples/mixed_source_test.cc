@@ -101,7 +101,7 @@ class RandomCase {
     data.damaged = Below(4) == 0 ? "error" : "skip";
     data.most_damaged = 1000;
     data.packed_documents = Below(2) == 0;
-    data.grid = std::vector<std::string>{"ceil", "round_half_even", "smart_resize"}[Below(3)];
+    data.grid = std::vector<std::string>{"ceil", "round_half_even", "smart_resize", "square"}[Below(4)];
     data.resize = std::vector<std::string>{"bilinear", "bicubic", "bicubic_8bit"}[Below(3)];
     const int64_t encoders = Below(3);
     if (encoders > 0) data.encoders.push_back(FirstEncoder());
@@ -165,9 +165,11 @@ void ExpectPixels(const RandomCase& random, const PlainSamples& plain, int64_t n
       const PatchGrid grid{image.rows, image.cols};
       const int64_t patch = random.plan.data.encoders[e].patch;
       const std::string& resize = random.plan.data.resize;
-      EXPECT_EQ(image.patches, resize == "bicubic"        ? PatchesOfPicture<Bicubic>(file, grid, patch)->patches
-                               : resize == "bicubic_8bit" ? PatchesOfPicture<BicubicBytes>(file, grid, patch)->patches
-                                                          : PatchesOfPicture<Bilinear>(file, grid, patch)->patches);
+      const int64_t square = random.plan.data.grid == "square" ? random.plan.data.encoders[e].max_image : 0;
+      const auto made = resize == "bicubic"        ? PatchesOfPicture<Bicubic>
+                        : resize == "bicubic_8bit" ? PatchesOfPicture<BicubicBytes>
+                                                   : PatchesOfPicture<Bilinear>;
+      EXPECT_EQ(image.patches, made(file, grid, patch, 1, kClipNorm, square)->patches);
     }
   }
 }

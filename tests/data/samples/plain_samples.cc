@@ -13,6 +13,7 @@ namespace planwright {
 namespace {
 
 PatchGrid PlainGrid(const DataPlan& data, const EncoderData& encoder, const PictureRef& size) {
+  if (data.grid == "square") return {encoder.max_image / encoder.patch, encoder.max_image / encoder.patch};
   const std::map<std::string, GridRule> rules = {{"ceil", GridRule::kCeil},
                                                  {"round_half_even", GridRule::kRoundHalfEven},
                                                  {"smart_resize", GridRule::kSmartResize}};

@@ -19,6 +19,8 @@ NAME.png, NAME.jpg, NAME.webp: small images of several kinds. patches.safetensor
 qwen_patches.safetensors: what the processor of Qwen3-VL makes of all of them, as above, patches row by row and of one
   frame. Pixels have 8 bits there, so patches are bytes, eight of them an int64 and zeros behind the last one: (value -
   127.5) / 127.5 in fp32 is what it gives, to the bit.
+siglip_patches.safetensors: what the processor of SigLIP makes of all of them, bicubic as in LLaVA, cut into the whole
+  patches that its convolution sees. NAME.settings [2]: patch, pixels of a side. Patches as those of Qwen3-VL.
 """
 
 import io
@@ -36,6 +38,7 @@ from transformers.models.nemotron_h_omni.image_processing_nemotron_h_omni import
     get_patch_grid_size,
 )
 from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor, smart_resize
+from transformers.models.siglip.image_processing_siglip import SiglipImageProcessor
 
 HERE = pathlib.Path(__file__).parent
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6  # colour types of PNG
@@ -180,6 +183,7 @@ def write_images():
     write_patches(images, "patches.safetensors")
     write_patches(photos, "photos.safetensors")
     write_qwen_patches({**images, **photos})
+    write_siglip_patches({**images, **photos})
 
 
 def write_patches(images, stored):
@@ -226,6 +230,24 @@ def write_qwen_patches(images):
             tensors[f"{name}.numbers"], pixels = numbers, pixels[numbers]
         tensors[f"{name}.patches"] = np.pad(pixels.ravel(), (0, -pixels.size % 8)).view(np.int64)
     save_file(tensors, HERE / "qwen_patches.safetensors")
+
+
+def write_siglip_patches(images):
+    patch, side = 7, 31
+    whole, tensors = side // patch, {}
+    processor = SiglipImageProcessor(size={"height": side, "width": side}, resample=3, do_convert_rgb=True)
+    for name, (file, _) in images.items():
+        name = name.split(".")[0]
+        made = processor(Image.open(io.BytesIO(file)), return_tensors="pt").pixel_values[0]
+        assert made.dtype == torch.float32 and made.shape == (3, side, side)
+        seen = made[:, :whole * patch, :whole * patch].reshape(3, whole, patch, whole, patch)
+        patches = seen.permute(1, 3, 0, 2, 4).reshape(whole * whole, -1)
+        pixels = (patches * 127.5 + 127.5).round()
+        assert torch.equal((pixels - 127.5) / 127.5, patches)
+        tensors[f"{name}.settings"] = np.array([patch, side], np.int64)
+        pixels = pixels.to(torch.uint8).numpy()
+        tensors[f"{name}.patches"] = np.pad(pixels.ravel(), (0, -pixels.size % 8)).view(np.int64)
+    save_file(tensors, HERE / "siglip_patches.safetensors")
 
 
 def fp64_differs(image, grid, patch, patches):

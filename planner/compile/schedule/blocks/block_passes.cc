@@ -49,20 +49,21 @@ void KeepOnly(const std::set<string>& wanted, std::vector<string>& names) {
   std::erase_if(names, [&](const string& name) { return !wanted.contains(name); });
 }
 
-// Where nothing learns no gradient comes. What values declare all the same has one form: the layout of the value, and
-// whole where the value is a partial sum.
+// Where nothing learns no gradient comes.
 void DeclareIdleGradients(Block& forward) {
   for (Instruction& instruction : forward.body) {
-    for (Output& output : instruction.outputs) {
-      if (!output.type.gradient) continue;
-      output.type.gradient = output.type.layout;
-      std::erase_if(*output.type.gradient,
-                    [](const auto& along) { return along.second.state == AxisLayout::State::kPartial; });
-    }
+    for (Output& output : instruction.outputs) DeclareIdleGradient(output);
   }
 }
 
 }  // namespace
+
+void DeclareIdleGradient(Output& value) {
+  if (!value.type.gradient) return;
+  value.type.gradient = value.type.layout;
+  std::erase_if(*value.type.gradient,
+                [](const auto& along) { return along.second.state == AxisLayout::State::kPartial; });
+}
 
 void DropDeadInstructions(Block& block) {
   std::set<string> wanted(block.outputs.begin(), block.outputs.end());

@@ -15,6 +15,10 @@ namespace planwright {
 // A collective may go: all members of its group run the same block, so it goes on all of them.
 void DropDeadInstructions(Block& block);
 
+// What a value declares all the same whose gradient nothing makes has one form: the layout of the value, and whole
+// where the value is a partial sum.
+void DeclareIdleGradient(Output& value);
+
 // Makes the forward save only what its backward reads, and removes dead instructions from both. Unread inputs of the
 // backward stay, because its caller hands them over.
 void PruneSaved(Block& forward, Block& backward);

@@ -40,6 +40,7 @@ class BackwardDeriver {
       if (uses_.TakesGradient(input)) Finish(input);
     }
     for (const auto& [value, gradient] : finished_) piece_.values[value].type.gradient = piece_.type(gradient).layout;
+    piece_.gradients = finished_;
     for (size_t input : piece_.inputs) {
       if (const auto gradient = finished_.find(input); gradient != finished_.end())
         piece_.gradient_outputs.push_back(gradient->second);

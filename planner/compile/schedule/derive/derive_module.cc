@@ -1,6 +1,7 @@
 #include "planner/compile/schedule/derive/derive_module.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -105,6 +106,35 @@ std::vector<string> CarriesAmong(const PieceContext& context, const DerivedPiece
   return carries;
 }
 
+// Names of the gradients of values, by their names.
+std::map<string, string> GradientNames(const DerivedPiece& piece) {
+  std::map<string, string> names;
+  for (const auto& [value, gradient] : piece.gradients) names[piece.values[value].name] = piece.values[gradient].name;
+  return names;
+}
+
+// Gradients that what is before the piece would take, and does not, are not made (DropDeadInstructions).
+void DeclareUnmade(const std::map<string, string>& gradients, Block& forward, Block& backward) {
+  Block left = backward;
+  DropDeadInstructions(left);
+  std::set<string> made, values;
+  for (const Output& input : left.inputs) made.insert(input.name);
+  for (const Instruction& instruction : left.body) {
+    for (const Output& output : instruction.outputs) made.insert(output.name);
+  }
+  for (Instruction& instruction : forward.body) {
+    for (Output& output : instruction.outputs) {
+      const auto gradient = gradients.find(output.name);
+      if (gradient == gradients.end() || made.contains(gradient->second)) continue;
+      DeclareIdleGradient(output);
+      values.insert(output.name);
+    }
+  }
+  for (Output& take : backward.takes) {
+    if (values.contains(take.name)) DeclareIdleGradient(take);
+  }
+}
+
 LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, const string& word) {
   const Module& module = context.module();
   const bool goes_over_bridge = module.has_images && &stated == &context.statement().head;
@@ -133,6 +163,7 @@ LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, 
   Carried carried_back = {CarriesAmong(context, piece, piece.gradient_inputs),
                           CarriesAmong(context, piece, piece.gradient_outputs)};
   SlotGradients gradients = std::move(piece.slot_gradients);
+  const std::map<string, string> gradient_names = GradientNames(piece);
   const PieceBlocks made(context, std::move(piece));
   const string name = absl::StrCat(module.name, ".", word);
   LayerBlocks blocks = {.forward = made.Forward(name + ".forward"),
@@ -141,6 +172,7 @@ LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, 
                         .carried_back = std::move(carried_back)};
   blocks.backward = made.Backward(name + ".backward", blocks.forward, TapsLearn(context));
   if (blocks.backward->outputs.empty()) blocks.carried_back.outputs.clear();
+  DeclareUnmade(gradient_names, blocks.forward, *blocks.backward);
   return blocks;
 }
 

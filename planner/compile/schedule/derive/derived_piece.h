@@ -46,6 +46,7 @@ struct DerivedPiece {
   std::vector<size_t> inputs, outputs;                    // of the forward
   std::vector<size_t> gradient_inputs, gradient_outputs;  // of the backward
   std::map<size_t, Layout> output_gradients;              // of outputs whose gradients come in another layout
+  std::map<size_t, size_t> gradients;                     // of values of the forward, once the backward is derived
   std::vector<std::pair<size_t, std::string>> probes;
   SlotGradients slot_gradients;  // of the backward
   std::optional<size_t> counts;  // the row counts that messages of the piece use
