@@ -14,7 +14,7 @@ namespace planwright {
 namespace {
 
 constexpr GoneKey kGoneKeys[] = {
-    {"models.<name>.projector.kind", "delete it: every projector is norm, linear, squared ReLU, linear"},
+    {"models.<name>.projector.kind", "delete it: the kind of an encoder says what its projector is"},
     {"optimizer.name", "delete it: the optimizer is always AdamW"},
     {"gradients.reduce_dtype",
      "delete it: gradients are summed in fp32, and in fp64 if parameters are fp64; summed in bf16, the loss curve "
@@ -117,6 +117,7 @@ const KeySpec* FindKey(std::string_view map_path, std::string_view word, std::st
 std::span<const GoneKey> GoneKeys() { return kGoneKeys; }
 
 const GoneKey* FindGoneKey(std::string_view map_path, std::string_view word) {
+  if (const std::optional<SectionOfKind> of_kind = SectionOfKindAt(map_path)) map_path = of_kind->path;
   for (const GoneKey& gone : kGoneKeys) {
     if (gone.path == Cat(map_path, ".", word)) return &gone;
   }

@@ -246,7 +246,7 @@ class RefusesByName(Corpus):
         gone = {'optimizer.name=adamw': 'delete it: the optimizer is always AdamW\n',
                 'gradients.reduce_dtype=fp32': 'delete it: gradients are summed in fp32, ',
                 'models.encoder.projector.kind=mlp':
-                    'delete it: every projector is norm, linear, squared ReLU, linear\n'}
+                    'delete it: the kind of an encoder says what its projector is\n'}
         for override, text in gone.items():
             self.refused(1, f'  help: {text}', 'validate', RECIPE, override)
 

@@ -91,7 +91,7 @@ TOYS = {
     "deepstack_moe": Toy("qwen3_vl_moe_oracle", {"radio_encoder": grid(0, 1), "language": grid(1, 2, tp=2, ep=2)},
                          sizes={"qwen_vit": {"pattern": "VVDVDV"}, "decoder": {"pattern": "*-D*ED*E"}}),
     "llava": Toy("llava_oracle", {"radio_encoder": grid(0, 2, tp=2), "language": grid(2, 2, tp=2)}),
-    "llava_tied": Toy("llava_oracle", {"radio_encoder": grid(0, 2, cp=2), "language": grid(0, 2, cp=2)},
+    "llava_tied": Toy("llava_oracle", {"radio_encoder": grid(0, 2, cp=2), "language": grid(2, 2, cp=2)},
                       family=LlavaOfQwen3, sizes={
         "decoder": {"tied": True, "attention": {"heads": 4, "head_dim": 10, "kv_groups": 2, "normed": True}},
         "siglip_vit": {"activation": "gelu", "hidden": 28, "heads": 2}}),
