@@ -152,6 +152,37 @@ class FromPhotos(unittest.TestCase):
             self.refused(f"{init} --replace", 1, "vision_config.deepstack_visual_indexes = [2,1] cannot be expressed",
                          "only numbers that ascend", at=at)
 
+    def test_squares_for_siglip(self):
+        with tempfile.TemporaryDirectory() as holder:
+            at = pathlib.Path(holder).resolve()
+            for name in ("nano", "shards", "photos"):
+                (at / name).symlink_to(self.at / name)
+            toys = SOURCE / "tests/exchange/transformers"
+            toy_folders.write_folder(toys, "llava", at / "llava", toy_folders.VOCABULARY)
+            toy_folders.write_folder(toys, "siglip", at / "siglip")
+            for name in ("tokenizer.json", "tokenizer_config.json"):
+                shutil.copy(self.at / "nano" / name, at / "llava")
+            config = json.loads((at / "llava/config.json").read_text())
+            config["image_token_index"] = json.loads((at / "shards/prepared.json").read_text())["ids"]["image"]
+            (at / "llava/config.json").write_text(json.dumps(config))
+            for number, folders in enumerate(("--weights llava", "--weights nano --encoder siglip")):
+                made = self.shell(f"plan init {folders} --data shards --gpus 1 --candidates 3 cluster.gpu=none "
+                                  f"precision.params=fp32 -o mine{number}.yaml", at)
+                self.assertEqual(made.returncode, 0, made.stdout)
+                recipe = (at / f"mine{number}.yaml").read_text()
+                self.assertRegex(recipe, r"resize: bicubic_8bit\b")
+                self.assertRegex(recipe, r"grid: square\b")
+                self.assertRegex(recipe, r"final_norm: none\b")
+                self.assertNotIn("max_patches", recipe)
+                ran = self.shell(f"plan launch mine{number}.yaml --local --yes --steps 2 --run-dir run{number}", at)
+                self.assertEqual(ran.returncode, 0, ran.stdout)
+            # The data and the folder disagree on how images are cut.
+            self.refused("plan validate mine0.yaml data.grid=ceil", 1, "positions for 4 x 4 patches alone", at=at)
+            del config["vision_feature_layer"]
+            (at / "llava/config.json").write_text(json.dumps(config))
+            self.refused("plan init --weights llava --data shards --gpus 1 -o other.yaml", 1,
+                         "vision_feature_layer is missing, and is then -2", at=at)
+
     def test_what_overrides_say_of_the_layout_stays(self):
         init = f"{INIT} precision.params=fp32 data.max_patches=4"
         kept = self.shell(f"{init} modules.language.parallel.tp=2 modules.radio_encoder.parallel.tp=2", self.at)

@@ -95,7 +95,7 @@ struct DialectRule {
   DialectPaths paths;
   std::string value;      // kOnly: as JSON
   bool each = false;      // kOnly: the path is a list, and each of its elements has the value
-  std::string otherwise;  // kNothing: what it is without the key, as JSON; empty: nothing
+  std::string otherwise;  // kOnly, kNothing: what it is without the key, as JSON; empty: nothing
   std::optional<double> within, unless;
   char of = 0;
   std::string why;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "executor/data/file_error.h"
 #include "planner/wire/records/safetensors.h"
 #include "tests/data/samples/plans.h"
 #include "tests/executor/data/reads.h"
@@ -180,6 +181,26 @@ TEST(BatchReader, RecordedBatchIsTheFileAgainAndAgain) {
     EXPECT_TRUE(at::equal(images[1], FromFile(*file, "image_grid")));
     EXPECT_EQ(images[2][1][1].item<int64_t>(), 1);
     EXPECT_EQ(images[2][2][0].item<int64_t>(), 2 * step + 1);
+  }
+}
+
+// Of an encoder whose table of positions is not resized.
+TEST(BatchReader, RecordedImagesOfAnotherSizeThanTheTableAreRefused) {
+  Plan plan = RecordedPlan();
+  plan.modules[0].constants["fixed_positions"] = int64_t{0};
+  Reads(plan).Images(Call(plan, 0, 0, 1, 0), at::kDouble);
+  plan.modules[0].constants["fixed_positions"] = int64_t{1};
+  Instruction read;
+  read.kind = OpKind::kReadImages;
+  const std::shared_ptr<SampleSource> source = *OpenSampleSource(plan);
+  BatchReader reader(plan, at::kDouble, source, std::make_shared<SampleSlots>(plan, source));
+  const CallContext call = Call(plan, 0, 0, 1, 0);
+  reader.Begin({{&read, call}}, 0, 0);
+  try {
+    reader.Read(read, call);
+    ADD_FAILURE() << "they were read";
+  } catch (const FileError& error) {
+    EXPECT_TRUE(std::string(error.what()).ends_with("alone (positions: fixed)")) << error.what();
   }
 }
 
