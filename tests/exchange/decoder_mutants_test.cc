@@ -18,7 +18,8 @@ using testing::Toy;
 // What `plan weights` says of tensors that no run has, and what it calls those of a run.
 std::string WeightsOfDecoders(const DialectSet& dialects) {
   std::string text;
-  for (const char* name : {"lm_head.weight", "model.layers.12.self_attn.rotary_emb.inv_freq"}) {
+  for (const char* name :
+       {"lm_head.weight", "language_model.lm_head.weight", "model.layers.12.self_attn.rotary_emb.inv_freq"}) {
     if (const DialectExtra* extra = dialects.FindExtra(name))
       absl::StrAppend(&text, name, extra->what, "|", extra->who, "|", extra->copy_of, "|", extra->own_key,
                       extra->own_value, "\n");

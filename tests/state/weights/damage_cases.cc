@@ -287,7 +287,7 @@ std::vector<DamageCase> OfTensors() {
        {},
        "F has none of the 3 tensors of radio_encoder.projection, such as mlp1.0.weight; it has "
        "language_model.backbone.embeddings.weight, language_model.backbone.layers.0.mixer.A_log, "
-       "language_model.backbone.layers.0.mixer.D and 52 more: name another source for "
+       "language_model.backbone.layers.0.mixer.D and 51 more: name another source for "
        "radio_encoder.projection, or `drawn`"},
       {"no_final_norm",
        [](Tensors& t) {
