@@ -39,6 +39,11 @@ TEST_F(Models, HaveThePublishedParameterCounts) {
     const json language = ShowFile(InSource("recipes/") + recipe + ".yaml", "model")["modules"]["language"];
     EXPECT_EQ(language["parameters"], parameters) << recipe;
   }
+  int64_t all = 0;
+  for (const auto& [name, module] :
+       ShowFile(InSource("recipes/qwen3_vl_2b_1g_deepstack.yaml"), "model")["modules"].items())
+    all += module["parameters"].get<int64_t>() + module["projector_parameters"].get<int64_t>();
+  EXPECT_EQ(all, 2'127'532'032);
 }
 
 // The rows of a published tensor of the 20-layer language model that tp coordinate `rank` holds in a slot.

@@ -1,5 +1,5 @@
-"""The parts of `tests/gpu/measure` for decoders: a model of Qwen3-1.7B's sizes beside transformers and beside its
-prediction, adapters on that model, and a layer of experts beside its plain form."""
+"""The parts of `tests/gpu/measure` for decoders: models of the sizes of Qwen3-1.7B and of Qwen3-VL-2B beside
+transformers and beside their prediction, adapters on the first, and a layer of experts beside its plain form."""
 
 import dataclasses
 import json
@@ -10,19 +10,25 @@ import sys
 from measuring import RECIPES, ROOT, WARM_UP, Case, Measure
 
 QWEN3 = RECIPES / "qwen3_1_7b_1g.yaml"
+QWEN3_VL, QWEN3_VL_DEEPSTACK = RECIPES / "qwen3_vl_2b_1g.yaml", RECIPES / "qwen3_vl_2b_1g_deepstack.yaml"
 # Rank 16 on every product of a layer, as most published recipes have it.
 ADAPTERS = ("modules.language.train.backbone=frozen",
             "modules.language.adapter={rank: 16, alpha: 32, targets: [q_proj, k_proj, v_proj, o_proj, gate_proj, "
             "up_proj, down_proj]}")
 MFU, AHEAD, AGREE, SAME, FAR, PLAIN = 0.47, 1.15, 3, 2e-3, 0.03, 2
 FAR_WITH_ADAPTERS = 0.05
+MFU_VL, AHEAD_VL, FAR_VL, THEIRS = 0.40, 1.2, 0.05, 150
+TAPS = "5,11,17"    # layers of the published encoder whose features the language model adds
 
 
 class Decoders(Measure):
     gpus = 1
-    limits = {"qwen3": 560, "adapters": 240, "gated_experts": 60}
+    limits = {"qwen3": 560, "adapters": 240, "gated_experts": 60, "qwen3_vl": 240, "qwen3_vl_deepstack": 240}
     cases = {"qwen3": [Case("qwen3", QWEN3, (), 15)],
-             "adapters": [Case("adapters", QWEN3, ADAPTERS, 15), Case("adapters_none", QWEN3, (), 15)]}
+             "adapters": [Case("adapters", QWEN3, ADAPTERS, 15), Case("adapters_none", QWEN3, (), 15)],
+             # 5 steps to warm up, 20 that are measured, and one that is traced.
+             "qwen3_vl": [Case("qwen3_vl", QWEN3_VL, (), 26)],
+             "qwen3_vl_deepstack": [Case("qwen3_vl_deepstack", QWEN3_VL_DEEPSTACK, (), 26)]}
     tensors = 0.01
 
     def even_rows(self, case):
@@ -49,11 +55,16 @@ class Decoders(Measure):
                   flush=True)
         return found
 
-    def predicted(self, part, case):
-        """Seconds of a step by a profile that `plan measure` makes now."""
-        path = self.out / f"{part}_profile.json"
-        good, text = self.run(part, f"{part}_profile", [self.binaries / "plan", "measure", case.recipe,
-                                                        *case.overrides, "--device", "cuda", "-o", path])
+    def predicted(self, part, case, sizes):
+        """Seconds of a step by a profile that `plan measure` makes now: of the recipe and its other sizes, or of the
+        compiled plan, which has none and takes a third of the time."""
+        path, what = self.out / f"{part}_profile.json", [case.recipe, *case.overrides]
+        if not sizes:
+            compiled = self.out / f"{part}_plan.json"
+            self.run(part, f"{part}_compile", [self.binaries / "plan", "compile", *what, "-o", compiled])
+            what = [compiled]
+        good, text = self.run(part, f"{part}_profile", [self.binaries / "plan", "measure", *what, "--device", "cuda",
+                                                        "-o", path])
         print("\n".join(text.splitlines()[-3:]))
         if not good:
             self.judge(False, "plan measure failed")
@@ -79,11 +90,25 @@ class Decoders(Measure):
         self.memory(records, case)
         return records, seconds, mfu, times
 
-    def beside_prediction(self, part, case, times, far):
-        took, said = statistics.median(times), self.predicted(part, case)
+    def beside_prediction(self, part, case, times, far, sizes=True):
+        took, said = statistics.median(times), self.predicted(part, case, sizes)
         if said:
             self.judge(abs(said / took - 1) <= far, f"predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms: "
                                                     f"{said / took - 1:+.1%}, allowed {far:.0%}")
+
+    def ahead(self, name, lines, seconds, mfu, wanted):
+        ratio = lines[-1]["ms"] / 1e3 / seconds
+        self.judge(ratio >= wanted, f"{ratio:.2f} times as fast as transformers, {name} (MFU {mfu / ratio:.1%}), "
+                                    f"wanted {wanted}")
+
+    def same_losses(self, name, lines, records):
+        pairs = [(record["loss"], line["loss"]) for record, line in zip(records[:AGREE], lines)]
+        print("losses, ours and theirs: " + ", ".join(f"{ours:.4f} {other:.4f}" for ours, other in pairs))
+        print(f"gradient norms of the first step, ours and theirs: {records[0]['grad_norm']:.4f} "
+              f"{lines[0]['grad_norm']:.4f}")
+        far = max(abs(ours / other - 1) for ours, other in pairs)
+        self.judge(far <= SAME, f"the first {AGREE} losses differ by at most {far:.1e} from those of transformers, "
+                                f"{name}, allowed {SAME:.0e}")
 
     def qwen3(self):
         (case,) = self.cases["qwen3"]
@@ -95,16 +120,8 @@ class Decoders(Measure):
         records, seconds, mfu, times = ran
         self.judge(mfu >= MFU, f"MFU {mfu:.1%}, wanted {MFU:.0%}")
         for name, lines in theirs.items():
-            ratio = lines[-1]["ms"] / 1e3 / seconds
-            self.judge(ratio >= AHEAD, f"{ratio:.2f} times as fast as transformers, {name} (MFU {mfu / ratio:.1%}), "
-                                       f"wanted {AHEAD}")
-            pairs = [(record["loss"], line["loss"]) for record, line in zip(records[:AGREE], lines)]
-            print("losses, ours and theirs: " + ", ".join(f"{ours:.4f} {other:.4f}" for ours, other in pairs))
-            print(f"gradient norms of the first step, ours and theirs: {records[0]['grad_norm']:.4f} "
-                  f"{lines[0]['grad_norm']:.4f}")
-            far = max(abs(ours / other - 1) for ours, other in pairs)
-            self.judge(far <= SAME, f"the first {AGREE} losses differ by at most {far:.1e} from those of transformers, "
-                                    f"{name}, allowed {SAME:.0e}")
+            self.ahead(name, lines, seconds, mfu, AHEAD)
+            self.same_losses(name, lines, records)
         self.beside_prediction("qwen3", case, times, FAR)
 
     def adapters(self):
@@ -121,6 +138,47 @@ class Decoders(Measure):
         if records:
             print(f"all weights: step {self.seconds(records) * 1e3:.1f} ms, memory "
                   f"{self.fullest(plain)[1] / 1e9:.1f} GB; with adapters {self.fullest(case)[1] / 1e9:.1f} GB")
+
+    def qwen3_vl(self):
+        self.beside_transformers_vl("qwen3_vl", "")
+
+    def qwen3_vl_deepstack(self):
+        self.beside_transformers_vl("qwen3_vl_deepstack", TAPS)
+
+    def beside_transformers_vl(self, part, taps):
+        """Images and text, from the weights that transformers makes: MFU, memory, the prediction, and the fastest of
+        the settings of transformers."""
+        (case,) = self.cases[part]
+        weights, out = self.out / f"{part}_weights", self.out / f"{part}_transformers"
+        out.mkdir(exist_ok=True)
+        for path in out.glob("*.jsonl"):
+            path.unlink()
+        # What helps least, or not at all, comes last and may be cut off.
+        self.run(part, f"{part}_transformers", [
+            "timeout", THEIRS, sys.executable, ROOT / "tests/gpu/peers/transformers_vlm.py", weights, "--taps", taps,
+            "--out", out])
+        theirs = {}
+        for path in sorted(out.glob("*.jsonl")):
+            lines, name = [json.loads(line) for line in path.read_text().splitlines()], path.stem
+            last = lines[-1] if lines else {}
+            if "ms" in last:
+                theirs[name] = lines
+                print(f"transformers {last['transformers']}, {name}: step {last['ms']:.1f} ms (smallest "
+                      f"{last['least']:.1f}, largest {last['most']:.1f}), tensors {last['allocated_gb']:.1f} GB")
+            else:
+                print(f"transformers, {name}: {last.get('failed', 'no end')}")
+        self.judge(theirs, f"transformers has run with {len(theirs)} settings")
+        ran = self.trained(part, case, [f"initialize.from={weights}"] if theirs else [], "Planwright")
+        if ran is None:
+            return
+        records, seconds, mfu, times = ran
+        self.judge(mfu >= MFU_VL, f"MFU {mfu:.1%}, wanted {MFU_VL:.0%}")
+        if theirs:
+            best = min(theirs, key=lambda name: theirs[name][-1]["ms"])
+            self.ahead(best, theirs[best], seconds, mfu, AHEAD_VL)
+            for name, lines in theirs.items():
+                self.same_losses(name, lines, records)
+        self.beside_prediction(part, case, times, FAR_VL, sizes=False)
 
     def gated_experts(self):
         """The layer of experts of Qwen3-30B-A3B, 8,192 tokens, forward and backward."""

@@ -141,7 +141,7 @@ def main():
     parser.add_argument("--frozen", action="store_true", help="the encoder does not learn, its projector does")
     arguments = parser.parse_args()
     megatron_lm.start()
-    samples = mock_data.Samples(shape.VOCABULARY, SEQUENCE, TEXT_TOKENS, IMAGE_TOKEN, IMAGES, GRID, shape.PATCH,
+    samples = mock_data.Samples(shape.VOCABULARY, SEQUENCE, TEXT_TOKENS, IMAGE_TOKEN, IMAGES, [GRID], shape.PATCH,
                                 shape.FACTOR, device="cuda")
     batches = batches_of(arguments, samples)
     # Ours weighs the auxiliary loss by positions, beside a cross entropy of fewer.

@@ -38,24 +38,29 @@ class Draws:
 
 
 class Samples:
-    """Samples of one size. Without images a sample is texts alone; with them each has so many, of the same grid of
-    patches, before the texts of their classes."""
+    """Samples of one length. Without images a sample is texts alone; with them each has so many, each of a grid of
+    patches that is drawn from `grids`, before the texts of their classes."""
 
-    def __init__(self, vocabulary, sequence, text_tokens, image_token=None, images=0, grid=(0, 0), patch=16, factor=2,
+    def __init__(self, vocabulary, sequence, text_tokens, image_token=None, images=0, grids=(), patch=16, factor=2,
                  classes=8, seed=1234, device="cpu"):
         self.vocabulary, self.sequence, self.text_tokens, self.classes = vocabulary, sequence, text_tokens, classes
-        self.image_token, self.images, self.grid, self.patch, self.device = image_token, images, grid, patch, device
-        self.image_tokens = images * grid[0] * grid[1] // factor**2
+        self.image_token, self.images, self.grids, self.patch, self.device = image_token, images, grids, patch, device
+        self.factor = factor
         self.texts = images or max(1, sequence // text_tokens)
         self.pad = vocabulary - 2 if image_token == vocabulary - 1 else vocabulary - 1
-        self.class_, self.text, self.pattern, self.noise = (
-            Draws(seed, f"mock.{name}") for name in ("class", "text", "pattern", "noise"))
+        self.class_, self.grid, self.text, self.pattern, self.noise = (
+            Draws(seed, f"mock.{name}") for name in ("class", "image_grid", "text", "pattern", "noise"))
 
     def indices(self, first, count):
         return torch.arange(first, first + count, device=self.device)
 
     def classes_of(self, number):
         return self.class_.choose(self.indices(number * self.texts, self.texts), self.classes)
+
+    def grids_of(self, number):
+        """Rows and columns of patches of each image of a sample."""
+        chosen = self.grid.choose(torch.arange(number * self.images, (number + 1) * self.images), len(self.grids))
+        return [self.grids[i] for i in chosen.tolist()]
 
     def tokens(self, number):
         """Ids, labels and loss mask of a sample, each [sequence]."""
@@ -65,23 +70,29 @@ class Samples:
         for token in taken:
             text += text >= token
         ids = torch.full([self.sequence + 1], self.pad, device=self.device)
-        end = self.image_tokens + len(text)
-        ids[self.image_tokens:end] = text
-        if self.image_tokens:
-            ids[:self.image_tokens] = self.image_token
+        begin = sum(rows * columns for rows, columns in self.grids_of(number)) // self.factor**2
+        end = begin + len(text)
+        ids[begin:end] = text
+        if begin:
+            ids[:begin] = self.image_token
         mask = torch.zeros(self.sequence, device=self.device)
-        mask[max(0, self.image_tokens - 1):end - 1] = 1    # where the next token is text
+        mask[max(0, begin - 1):end - 1] = 1    # where the next token is text
         return ids[:-1], ids[1:], mask
 
-    def pixels(self, number):
-        """The images of a sample, [images, 3, height, width] in fp64."""
-        rows, columns = self.grid
+    def patches(self, number):
+        """The patches of each image of a sample, row by row, [patches, 3 patch^2] in fp64."""
         values = 3 * self.patch**2
+        most = max(rows * columns for rows, columns in self.grids) * values
         found = []
-        for i, kind in enumerate(self.classes_of(number)):
-            first = (number * self.images + i) * rows * columns * values
-            noise = self.noise.normal(self.indices(first, rows * columns * values))
-            patches = self.pattern.normal(kind * values + self.indices(0, values)) + 0.1 * noise.view(-1, values)
+        for i, (kind, (rows, columns)) in enumerate(zip(self.classes_of(number), self.grids_of(number))):
+            noise = self.noise.normal(self.indices((number * self.images + i) * most, rows * columns * values))
+            found.append(self.pattern.normal(kind * values + self.indices(0, values)) + 0.1 * noise.view(-1, values))
+        return found
+
+    def pixels(self, number):
+        """The images of a sample, all of one size, [images, 3, height, width] in fp64."""
+        found = []
+        for patches, (rows, columns) in zip(self.patches(number), self.grids_of(number)):
             patches = patches.view(rows, columns, 3, self.patch, self.patch).permute(2, 0, 3, 1, 4)
             found.append(patches.reshape(3, rows * self.patch, columns * self.patch))
         return torch.stack(found)

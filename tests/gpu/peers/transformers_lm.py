@@ -12,22 +12,19 @@ from it. A recipe starts from the same by `initialize.from`. Each step is a line
 milliseconds. The last line has the memory.
 """
 import argparse
-import gc
-import json
-import math
 import pathlib
 import sys
-import time
 
 import torch
 import transformers
 
 import mock_data
+import transformers_steps
 
 SIZES = dict(hidden_size=2048, intermediate_size=6144, num_hidden_layers=28, num_attention_heads=16,
              num_key_value_heads=8, head_dim=128, vocab_size=151936, max_position_embeddings=40960, rms_norm_eps=1e-6,
              tie_word_embeddings=True, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
-SEQUENCE, MICROBATCHES, PEAK, WARM_UP = 8192, 4, 2.0e-4, 5
+SEQUENCE, MICROBATCHES = 8192, 4
 
 
 def model_of(folder, device, sizes, seed=1234):
@@ -57,10 +54,6 @@ def main():
     theta = float(model.model.rotary_emb.inv_freq[1]) ** (-sizes["head_dim"] / 2)
     if abs(theta / 1e6 - 1) > 1e-3:
         sys.exit(f"the base of the rotary embedding is {theta}")
-    torch.backends.cuda.matmul.allow_tf32 = True
-    parameters = list(model.parameters())
-    optimizer = torch.optim.AdamW(parameters, lr=PEAK, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.05,
-                                  fused=device == "cuda")
 
     def loss_of(ids, labels, mask):
         logits = model(input_ids=ids, use_cache=False).logits
@@ -72,42 +65,8 @@ def main():
     samples = mock_data.Samples(sizes["vocab_size"], arguments.sequence, arguments.sequence, device=device)
     batches = [samples.tokens(number) for number in range(arguments.steps * MICROBATCHES)]
     batches = [tuple(part[None] for part in batch) for batch in batches]
-    synchronize = torch.cuda.synchronize if device == "cuda" else lambda: None
-
-    def step(number):
-        loss = 0
-        for batch in batches[number * MICROBATCHES:(number + 1) * MICROBATCHES]:
-            term = loss_of(*batch) / MICROBATCHES
-            term.backward()
-            loss = loss + term.detach()
-        norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0, foreach=True)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return loss, norm
-
-    gc.collect()
-    gc.disable()
-    times = []
-    with open(arguments.out, "w", encoding="utf-8") as lines:
-        for number in range(arguments.steps):
-            synchronize()
-            begin = time.perf_counter()
-            loss, norm = step(number)
-            loss = loss.item()
-            synchronize()
-            times.append(1000 * (time.perf_counter() - begin))
-            print(json.dumps({"step": number + 1, "loss": loss, "grad_norm": float(norm), "ms": round(times[-1], 2)}),
-                  file=lines, flush=True)
-            if not math.isfinite(loss):
-                sys.exit(f"the loss of step {number + 1} is {loss}")
-        counted = times[WARM_UP:] or times
-        summary = {"steps": len(counted), "ms": round(sum(counted) / len(counted), 1), "least": round(min(counted), 1),
-                   "most": round(max(counted), 1), "transformers": transformers.__version__,
-                   "compiled": arguments.compiled}
-        if device == "cuda":
-            summary["allocated_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
-        print(json.dumps(summary), file=lines, flush=True)
-        print("transformers", json.dumps(summary), flush=True)
+    steps = [batches[first:first + MICROBATCHES] for first in range(0, len(batches), MICROBATCHES)]
+    transformers_steps.train(model, loss_of, steps, arguments.out, device, compiled=arguments.compiled)
 
 
 if __name__ == "__main__":
