@@ -105,9 +105,9 @@ UNSEEN = {
     "125_features_within_a_block": "the letters of a pattern",
     "126_features_without_an_encoder": "the letters of a pattern",
     "127_adapter_on_a_merger": "words of a list",
-    "127_images_of_one_size": "two numbers that do not fit",
-    "128_squares_of_shards": "keys of a model and of the data",
-    "129_squares_longer_than_a_sample": "two numbers that do not fit",
+    "128_images_of_one_size": "two numbers that do not fit",
+    "129_squares_of_shards": "keys of a model and of the data",
+    "130_squares_longer_than_a_sample": "two numbers that do not fit",
 }
 
 
