@@ -30,6 +30,7 @@
 #include "planner/state/checkpoint/own_plan.h"
 #include "planner/state/checkpoint/shard_reader.h"
 #include "planner/views/diff/resume_diff.h"
+#include "planner/views/diff/same_base.h"
 #include "planner/views/show/show.h"
 #include "planner/wire/records/outcome.h"
 
@@ -86,6 +87,16 @@ absl::Status CheckCanGoOn(const Plan& plan, const std::string& run_dir) {
   if (!diff.misfits.empty()) absl::StrAppend(&why, "; the first difference: ", diff.misfits.front());
   return absl::InvalidArgumentError(absl::StrCat(
       "going on with ", run_dir, " is refused, with --accept-changes too: ", why, "; or choose another --run-dir"));
+}
+
+// Weights under adapters that are the same by the digest of the newest checkpoint. Files of another machine are not
+// compared.
+void AcceptBaseOf(const std::string& run_dir, const Plan& before, const Plan& plan, PlanDiff& diff) {
+  if (!diff.may_change_loss()) return;
+  const std::optional<FoundCheckpoint> newest = NewestWhole(run_dir);
+  if (!newest || newest->manifest.base.empty()) return;
+  const absl::StatusOr<std::map<std::string, std::string>> base = BaseToGoOn(plan);
+  if (base.ok()) AcceptSameBase(before, plan, newest->manifest.base, *base, diff);
 }
 
 absl::Status WouldChangeCurve(const std::string& run_dir) {
@@ -165,8 +176,9 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
                                       "; give --accept-changes to go on with this one, or choose another --run-dir");
   }
   DropEarlierParts(*before->plan);
-  const PlanDiff diff = DiffPlans(*before->plan, plan);
+  PlanDiff diff = DiffPlans(*before->plan, plan);
   if (diff.same()) return absl::OkStatus();
+  AcceptBaseOf(run_dir, *before->plan, plan, diff);
   std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));
   if (!diff.may_change_loss() || accepted) return absl::OkStatus();
   ABSL_RETURN_IF_ERROR(CheckCanGoOn(plan, run_dir));

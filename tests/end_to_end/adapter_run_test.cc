@@ -220,7 +220,7 @@ TEST_F(AdapterFiles, AreNotDroppedWhereTheyAreEvaluated) {
                                  Not(HasSubstr("after step"))));
 }
 
-// Its own checkpoint has them.
+// Its own checkpoint has them, and a digest of what they stand on.
 TEST_F(AdapterFiles, GoOnWithoutTheirSource) {
   ASSERT_EQ(Launch("run", 2, Adapted(On("base"))).status, 0);
   const Words begun = Adapted(On("base", "run"));
@@ -230,6 +230,20 @@ TEST_F(AdapterFiles, GoOnWithoutTheirSource) {
   ASSERT_EQ(resumed.status, 0) << resumed.output;
   EXPECT_THAT(resumed.output, AllOf(HasSubstr("resuming after step 2"),
                                     HasSubstr("the adapters stand on the weights of " + In("base") + " (language)\n")));
+
+  // Nor does it matter where what they stand on lies. Other adapters are a person's to accept.
+  fs::rename(In("base"), In("elsewhere"));
+  const Words moved = Adapted(On("elsewhere", "run"));
+  const Ended diff = With({"diff", In("second")}, moved);
+  EXPECT_THAT(diff.output, AllOf(HasSubstr("1 difference; the loss curve does not change"),
+                                 Not(HasSubstr("a launch asks for --accept-changes"))));
+  const Ended on = Launch("second", 6, moved);
+  ASSERT_EQ(on.status, 0) << on.output;
+  EXPECT_THAT(on.output, AllOf(HasSubstr("1 difference; the loss curve does not change"), HasSubstr("by their digest"),
+                               HasSubstr("resuming after step 4")));
+  const Ended others = Launch("second", 8, Adapted(On("elsewhere", "moved")));
+  EXPECT_EQ(others.status, kExitUsage);
+  EXPECT_THAT(others.output, HasSubstr("give --accept-changes if that is meant"));
 }
 
 TEST_F(AdapterFiles, AreRefusedWhereNothingHelps) {

@@ -7,9 +7,8 @@
 #include "planner/plan/lr_schedule.h"
 #include "planner/state/checkpoint/plan_fit.h"
 #include "planner/state/weights/base_digest.h"
-#include "planner/state/weights/fit.h"
-#include "planner/state/weights/parts.h"
 #include "planner/views/diff/part_pairs.h"
+#include "planner/views/diff/same_base.h"
 
 namespace planwright {
 namespace {
@@ -59,19 +58,17 @@ void AddRefusals(const CheckpointReader& checkpoint, const Plan& plan, ResumeDif
 }
 
 // What adapters stand on is in no checkpoint: the plan names it, and its digest must be that of the run.
-void CompareBase(const Plan& plan, ResumeDiff& diff) {
-  if (diff.manifest.base.empty()) return;
-  Plan standing = plan;  // a rank reads the same (InitialState)
-  standing.initialize = NeededToGoOn(plan);
-  const WeightsFit fit = FitWeights(standing);
-  const absl::StatusOr<std::map<std::string, std::string>> base =
-      fit.fits() ? BaseDigests(standing, fit) : fit.status();
+// Returns that digest; empty if it is not known.
+std::map<std::string, std::string> CompareBase(const Plan& plan, ResumeDiff& diff) {
+  if (diff.manifest.base.empty()) return {};
+  absl::StatusOr<std::map<std::string, std::string>> base = BaseToGoOn(plan);
   if (!base.ok()) {
     diff.base_not_compared = std::string(base.status().message());
-    return;
+    return {};
   }
   const std::string other = OtherBase(plan, diff.manifest.base, *base, diff.folder);
   if (!other.empty()) diff.refusals.push_back(other);
+  return *std::move(base);
 }
 
 void CompareFiles(const Plan& plan, ResumeDiff& diff) {
@@ -116,7 +113,7 @@ ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, con
   diff.steps_done = diff.manifest.counters.consumed_samples / plan.budget.global_samples;
   diff.steps = plan.budget.steps;
   diff.world_size = plan.world_size;
-  CompareBase(plan, diff);
+  const std::map<std::string, std::string> base = CompareBase(plan, diff);
   AddRefusals(checkpoint, plan, diff);
   CompareFiles(plan, diff);
   for (const Role& role : plan.roles) {
@@ -126,6 +123,7 @@ ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, con
   }
   if (wrote == nullptr) return diff;
   diff.plan = DiffPlans(*wrote, plan);
+  AcceptSameBase(*wrote, plan, diff.manifest.base, base, *diff.plan);
   diff.other_layout = HasArea(*diff.plan, {"ranks", "groups", "bridges"}, false);
   diff.other_samples = HasArea(*diff.plan, {"data"}, true) || !diff.other_files.empty();
   const int64_t consumed = diff.manifest.counters.consumed_samples;

@@ -49,6 +49,19 @@ TEST(DiffPlans, APlanIsTheSameAsItself) {
   EXPECT_TRUE(DiffPlans(plan, nameless).same());
 }
 
+TEST(DiffPlans, TargetsOfAdaptersAreASet) {
+  const auto adapted = [](const std::string& targets) {
+    return CompiledFile(kTiny, {"modules.language.train.backbone=frozen",
+                                "modules.language.adapter={rank: 2, alpha: 4, targets: [" + targets + "]}"});
+  };
+  const Plan plan = adapted("q_proj, in_proj, shared_experts.up_proj");
+  EXPECT_TRUE(DiffPlans(plan, adapted("shared_experts.up_proj, in_proj, q_proj")).same());
+  EXPECT_TRUE(DiffPlans(plan, adapted("mixer.in_proj, mixer.shared_experts.up_proj, mixer.q_proj, q_proj")).same());
+  const PlanDiff other = DiffPlans(plan, adapted("q_proj, in_proj"));
+  EXPECT_TRUE(TellsOf(other, "modules.language.adapter_targets"));
+  EXPECT_TRUE(other.may_change_loss());
+}
+
 TEST(DiffPlans, NoLayoutChangesTheCurve) {
   const Plan one = CompiledFile(kTiny);
   for (const testing::Layout& layout : testing::TinyLayouts()) {
