@@ -19,6 +19,7 @@
 #include "planner/cli/own_file.h"
 #include "planner/cli/run_flags.h"
 #include "planner/cli/submit_job.h"
+#include "planner/data/samples/count_samples.h"
 #include "planner/data/samples/sample_source.h"
 #include "planner/plan/file_begins.h"
 #include "planner/run/measure/measure_parts.h"
@@ -67,6 +68,21 @@ std::string ProblemOf(const LoadedPlan& loaded) {
   return "it does not compile";
 }
 
+// Samples of other sizes than those of the recipe are other samples, also those of its evaluation sets: what the index
+// counts of them goes into their plan. Where it cannot be kept, that has been told of the recipe itself.
+int TakeCountsOf(const std::string& path, const std::vector<std::string>& overrides, LoadedPlan& other) {
+  if (!other.plan) return kExitSuccess;
+  if (HasUncountedSets(*other.plan)) {
+    if (const int status = MakeIndexOfSets(*other.plan); status != kExitSuccess) return status;
+  }
+  if (RowOf(other.plan->data.kind).indexed) {
+    const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSources(*other.plan);
+    if (source.ok()) KeepCounted(other.plan->data, other.plan->budget.sequence_length, **source).IgnoreError();
+  }
+  const absl::StatusOr<bool> counted = LoadCounted(path, overrides, *other.plan);
+  return counted.ok() ? static_cast<int>(kExitSuccess) : UsageError(counted.status());
+}
+
 // The parts of all recipes. A recipe must compile, and its data be of use, of which this makes the index. Sizes around
 // it of which that is not so are left out, which is said. Returns kExitSuccess, or the status of the recipe that is
 // wrong.
@@ -99,12 +115,7 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vecto
       overrides.insert(overrides.end(), more.begin(), more.end());
       LoadedPlan other = LoadPlan(recipe.path, overrides);
       const std::string name = MeasuredName(recipe, more);
-      if (other.plan && HasUncountedSets(*other.plan)) {
-        // With other sizes sets have other samples.
-        if (const int status = MakeIndexOfSets(*other.plan); status != kExitSuccess) return status;
-        const absl::StatusOr<bool> of_other = LoadCounted(recipe.path, overrides, *other.plan);
-        if (!of_other.ok()) return UsageError(of_other.status());
-      }
+      if (const int status = TakeCountsOf(recipe.path, overrides, other); status != kExitSuccess) return status;
       if (const std::string problem = ProblemOf(other); !problem.empty()) {
         std::cerr << PrintableLines("left out: " + name + ": " + problem) << "\n";
       } else {

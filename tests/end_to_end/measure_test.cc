@@ -18,6 +18,7 @@
 #include "planner/predict/estimate/instruction_times.h"
 #include "planner/predict/estimate/step_time.h"
 #include "planner/run/measure/measurements.h"
+#include "tests/data/samples/shard_files.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"
@@ -179,6 +180,32 @@ TEST_F(Measure, KnowsEveryUseOfADecoderAndItsUnequalExperts) {
   EXPECT_THAT(skews, ::testing::ElementsAre(
                          ::testing::Pair(OpKind::kGatedExperts, 2), ::testing::Pair(OpKind::kGatedExperts, 4),
                          ::testing::Pair(OpKind::kGatedExpertsGrad, 2), ::testing::Pair(OpKind::kGatedExpertsGrad, 4)));
+}
+
+// FLOPs beside times of packed documents are of these, also where a size around the recipe's has other samples. All
+// documents have 11 tokens, so attention over 96 tokens takes less than it takes over one document of 48.
+TEST_F(Measure, KnowsThePackedDocumentsOfEverySize) {
+  profile_ = folder_ + "/profile.json";
+  std::ofstream shard(folder_ + "/a.tar", std::ios::binary);
+  for (int i = 0; i < 400; ++i) shard << TarMemberOf("d" + std::to_string(1000 + i) + ".txt", "ten tokens");
+  shard << kTarEnd;
+  shard.close();
+  const Ended measured =
+      Run({"measure", InSource("recipes/llama_tiny.yaml"), "models.decoder_tiny.vocabulary=260",
+           "data={kind: sources, tokenizer: bytes, packed_documents: true, index: " + folder_ +
+               "/index, sources: [{name: texts, kind: webdataset, shards: [" + folder_ + "/a.tar]}]}",
+           "-o", profile_});
+  ASSERT_EQ(measured.status, kExitSuccess) << measured.output;
+  const absl::StatusOr<DeviceProfile> profile = ReadProfile(ReadAll(profile_));
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  std::set<double> flops;
+  for (const MeasuredCompute& point : profile->compute) {
+    if (point.kind == OpKind::kCausalAttention) flops.insert(point.flops);
+  }
+  // Of the recipe, and of half and twice its tokens.
+  ASSERT_GE(flops.size(), 3u);
+  constexpr double kWhole = 2.0 * 48 * 48 * 64;  // of one sample that is one document
+  EXPECT_LT(*flops.rbegin(), 0.6 * kWhole);
 }
 
 // The head of a measurement waits for agents, here two on this machine, and each recipe runs through them.
