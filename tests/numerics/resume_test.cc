@@ -187,6 +187,19 @@ TEST_F(Resume, FrozenLayersBetweenMergersTrainTheSameCurve) {
   ExpectTheCurveOf(Run(frozen, kSteps, false), layouts);
 }
 
+// A decoder that turns by rows and columns of images, behind its own encoder.
+TEST_F(Resume, AQwenVlOnAnotherLayoutTrainsTheSameCurve) {
+  precision_ = "fp64", recipe_ = "tests/golden/qwen3_vl_oracle/oracle.yaml";
+  const std::vector<std::string> four_steps = {"budget.train_samples=12", "batch.micro_samples=1"};
+  const auto on = [&](const std::vector<std::string>& ranks) { return Join(four_steps, ranks); };
+  ExpectTheCurveOf(Run(four_steps, 4, false),
+                   {on({"modules.language.placement={first_rank: 1, ranks: 2}", "modules.language.parallel.tp=2",
+                        "cluster.gpus_per_node=3"}),
+                    on({"modules.eye_encoder.placement.ranks=2", "modules.eye_encoder.parallel.tp=2",
+                        "modules.language.placement={first_rank: 2, ranks: 2}", "modules.language.parallel.pp=2",
+                        "cluster.gpus_per_node=4"})});
+}
+
 TEST_F(Resume, ADamagedCheckpointIsNamedAndAnOlderOneTaken) {
   const std::vector<std::string> layout = Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 2));
   const TrainingRun whole = Run(layout, kSteps, false);
