@@ -40,8 +40,8 @@ TEST_F(Models, HaveThePublishedParameterCounts) {
     EXPECT_EQ(language["parameters"], parameters) << recipe;
   }
   int64_t all = 0;
-  for (const auto& [name, module] :
-       ShowFile(InSource("recipes/qwen3_vl_2b_1g_deepstack.yaml"), "model")["modules"].items())
+  const json shown = ShowFile(InSource("recipes/qwen3_vl_2b_1g_deepstack.yaml"), "model");
+  for (const auto& [name, module] : shown.at("modules").items())
     all += module["parameters"].get<int64_t>() + module["projector_parameters"].get<int64_t>();
   EXPECT_EQ(all, 2'127'532'032);
 }
