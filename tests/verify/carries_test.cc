@@ -98,6 +98,12 @@ INSTANTIATE_TEST_SUITE_P(
                                             {"modules.eye_encoder.train={backbone: frozen, projection: frozen}",
                                              "modules.language={train: {backbone: frozen}, adapter: {rank: 2, alpha: "
                                              "4, targets: [q_proj]}}"})},
+        // A tap of the language model has no weights: no bucket waits for it.
+        Layout{"overlapped",
+               Join(Placed("eye_encoder", 0, 2, {{"tp", 2}}), Placed("language", 2, 4, {{"tp", 2}, {"pp", 2}}),
+                    {"gradients={overlap_reduce: true, overlap_gather: true, buckets: 3}"})},
+        Layout{"overlapped_over_lanes", Join(Placed("eye_encoder", 0, 2, {}), Placed("language", 2, 2, {}),
+                                             {"gradients={overlap_reduce: true, overlap_gather: true, buckets: 3}"})},
         Layout{"evaluated", Join(Placed("eye_encoder", 0, 2, {{"pp", 2}}), Placed("language", 2, 2, {{"pp", 2}}),
                                  {"evaluation={every_samples: 40, sets: [{name: held_out, samples: 8, seed: 7}]}"})},
         Layout{"recomputed", {"modules.language.recompute=[full]", "modules.eye_encoder.recompute=[full]"}}),

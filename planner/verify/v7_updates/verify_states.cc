@@ -228,16 +228,17 @@ class ListStates {
     return found;
   }
 
-  // A call of a layer uses the buckets of its frame. A call of a whole stage has no storages of its own, and counts for
-  // every bucket.
+  // A call of a layer uses the buckets of its frame, and none if it has no storages. A call of a whole stage has none
+  // of its own either, and counts for every bucket.
   void WalkCall(const ExpandedEntry& entry) {
     const Block* block = index_.block(entry.op->block);
     if (!block) return;  // V4
     const auto& storages = index_.StoragesOf(entry.frame);
+    const bool stage = storages.empty() && entry.frame.find(".layers.") == std::string_view::npos;
     for (State& state : states_) {
       if (state.StepOf(OpKind::kCall) < 0 || (state.module && state.module->name != block->module)) continue;
       const auto in_bucket = [&](const Storage* storage) { return storage->bucket == state.bucket; };
-      if (state.bucket < 0 || storages.empty() || std::any_of(storages.begin(), storages.end(), in_bucket))
+      if (state.bucket < 0 || stage || std::any_of(storages.begin(), storages.end(), in_bucket))
         Touch(state, *entry.op, OpKind::kCall);
     }
   }
