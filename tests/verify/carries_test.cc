@@ -106,6 +106,9 @@ INSTANTIATE_TEST_SUITE_P(
                                              {"gradients={overlap_reduce: true, overlap_gather: true, buckets: 3}"})},
         Layout{"evaluated", Join(Placed("eye_encoder", 0, 2, {{"pp", 2}}), Placed("language", 2, 2, {{"pp", 2}}),
                                  {"evaluation={every_samples: 40, sets: [{name: held_out, samples: 8, seed: 7}]}"})},
+        Layout{
+            "recomputed_behind_a_frozen_encoder",
+            {"modules.eye_encoder.train={backbone: frozen, projection: frozen}", "modules.language.recompute=[full]"}},
         Layout{"recomputed", {"modules.language.recompute=[full]", "modules.eye_encoder.recompute=[full]"}}),
     [](const auto& info) { return string(info.param.name); });
 
