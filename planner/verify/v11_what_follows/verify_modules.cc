@@ -113,13 +113,14 @@ class ModuleComparison {
     string letters;
     for (const LayerSummary& layer : module_.layers) letters.push_back(layer.kind);
     const ModelStatement* plain = StatementOf(module_.kind);
-    for (size_t i = 0; i < module_.adapter_targets.size(); ++i) {
-      const string& target = module_.adapter_targets[i];
+    bool stand = true;
+    for (const string& target : module_.adapter_targets) {
       const string problem = AdapterTargetProblem(*plain, letters, target);
       if (!problem.empty()) Fail(absl::StrCat("has the adapter target ", target, ", but ", problem));
-      if (std::count(module_.adapter_targets.begin(), module_.adapter_targets.end(), target) > 1)
-        Fail(absl::StrCat("has the adapter target ", target, " twice"));
+      stand = stand && problem.empty();
     }
+    if (stand && AdaptedNames(*plain, letters, module_.adapter_targets) != module_.adapter_targets)
+      Fail("has adapter targets that are not the names of products, each once and in their order");
   }
 
   // The module has the constants of its kind, no others, each of its type and range.
