@@ -144,6 +144,8 @@ class FromPhotos(unittest.TestCase):
             recipe = (at / "mine.yaml").read_text()
             self.assertRegex(recipe, r"resize: bicubic_8bit\b")
             self.assertRegex(recipe, r"grid: smart_resize\b")
+            # The published processor makes no image smaller than 65,536 pixels; this recipe asks for fewer at most.
+            self.assertRegex(recipe, r"min_patches: 64\b")
             ran = self.shell("plan launch mine.yaml --local --yes --steps 2 --run-dir run", at)
             self.assertEqual(ran.returncode, 0, ran.stdout)
             self.assertIn('pattern: "VVDVD"', recipe)

@@ -34,6 +34,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostTokens = 8192;
 // A photo of 1024 x 1024 pixels, of which text of usual size can be read.
 constexpr int64_t kMostPatches = 4096;
+// Of an image that transformers makes for Qwen's encoder: smaller ones become so large.
+constexpr int64_t kLeastPixels = 65'536;
 // Samples of a step, if the data has enough for kSteps of them.
 constexpr int64_t kMostOfStep = 256, kSteps = 200, kFewestSteps = 20;
 // Samples of an evaluation, if its data has as many.
@@ -57,6 +59,7 @@ int64_t PowerOfTwoFrom(int64_t least) {
 struct Sizes {
   int64_t patches = 0;                                       // of an image at most; 0: no encoder
   int64_t image_tokens = 0;                                  // of such an image
+  int64_t least = 0;                                         // patches of an image at least; 0: no bound of its own
   std::string resize = "bicubic", grid = "round_half_even";  // as transformers makes images of the encoder
   int64_t tokens = 0;                                        // of a sample
   int64_t epoch = 1;                                         // samples of the data
@@ -98,6 +101,7 @@ Sizes SizesFor(const FolderParts& parts, const FolderCounts& counts, const YamlN
     sizes.patches = NumberAt(parts.asked, "data.max_patches", fits);
     if (IsAt(model.value, "kind", "qwen_vit")) {
       sizes.resize = "bicubic_8bit", sizes.grid = "smart_resize";
+      sizes.least = std::min(sizes.patches, std::max<int64_t>(1, kLeastPixels / patch / patch));
     } else if (siglip) {
       sizes.resize = "bicubic_8bit", sizes.grid = "square";
       sizes.patches = side * side;
@@ -238,6 +242,7 @@ std::vector<std::string> KeysOf(const FolderParts& parts, const FolderCounts& co
                                    std::string("data.orientation=exif"), std::string("data.damaged=skip"),
                                    absl::StrCat(kEncoderTrain, "=", kFrozen)})
       keys.push_back(key);
+    if (sizes.least > 0) keys.push_back(absl::StrCat("data.min_patches=", sizes.least));
   }
   if (!parts.evaluation.empty()) {
     keys.push_back(absl::StrCat("evaluation={every_samples: ", std::max<int64_t>(1, sizes.steps / 5) * sizes.step,
