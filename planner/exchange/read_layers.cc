@@ -107,6 +107,8 @@ SaidLayers ReadLayers(const Dialect& dialect, const ModelStatement& statement, C
     const auto* one = std::get_if<DialectLayers>(&line);
     if (one == nullptr) continue;
     const Json* value = keys.Find(one->paths, &missing);
+    const Json otherwise = one->otherwise;
+    if (value == nullptr && one->otherwise > 0) value = &otherwise, missing = "default of " + dialect.name();
     if (value == nullptr) continue;
     if (auto said = OneLine(*one, statement, *value, missing, keys, number_of)) found.push_back(*std::move(said));
   }

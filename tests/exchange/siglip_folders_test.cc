@@ -243,6 +243,22 @@ TEST_F(Siglip, AReleaseOfLlavaIsRead) {
   EXPECT_EQ(model.language->NumberOf("tied"), 1);
 }
 
+// As Google has published the base size: all numbers are those of transformers' code.
+TEST_F(Siglip, WhatAReleaseLeavesOutIsKnown) {
+  const ordered_json config = ordered_json::parse(R"({
+      "architectures": ["SiglipModel"], "initializer_factor": 1.0, "model_type": "siglip",
+      "text_config": {"model_type": "siglip_text_model"}, "torch_dtype": "float32",
+      "transformers_version": "4.37.0.dev0", "vision_config": {"model_type": "siglip_vision_model"}})");
+  Findings findings;
+  const SaidModel model = ReadModel(config, {}, findings);
+  EXPECT_THAT(findings.problems, IsEmpty());
+  ASSERT_TRUE(model.encoder);
+  EXPECT_EQ(model.encoder->letters, std::string(12, 'V'));
+  for (const auto& [key, number] : std::map<std::string, double>{
+           {"hidden", 768}, {"heads", 12}, {"ffn", 3072}, {"patch", 16}, {"max_image", 224}, {"norm_eps", 1e-6}})
+    EXPECT_EQ(model.encoder->NumberOf(key), number) << key;
+}
+
 TEST_F(Siglip, WhatCannotBeExpressedIsNamedByKeyAndValue) {
   const testing::Refusal refusals[] = {
       {"llava", "vision_feature_layer", "-2", "the last block"},

@@ -77,7 +77,7 @@ std::vector<Toy> SiglipsOf(const Toy& siglip) {
   Toy shorter = tower;
   shorter.tensors.clear();
   for (const auto& [name, tensor] : tower.tensors) shorter.tensors[name.substr(13)] = tensor;
-  base.config["vision_config"] = {{"model_type", "siglip_vision_model"}, {"num_hidden_layers", 2}};
+  base.config["vision_config"] = {{"model_type", "siglip_vision_model"}};
   headless.config["vision_config"]["vision_use_head"] = false;
   bare.config["text_config"] = ordered_json::object();
   return {siglip, tower, shorter, base, headless, bare};

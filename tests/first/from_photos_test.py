@@ -178,6 +178,10 @@ class FromPhotos(unittest.TestCase):
                 self.assertNotIn("max_patches", recipe)
                 ran = self.shell(f"plan launch mine{number}.yaml --local --yes --steps 2 --run-dir run{number}", at)
                 self.assertEqual(ran.returncode, 0, ran.stdout)
+            indexed = self.shell("plan data index mine0.yaml", at)
+            self.assertEqual(indexed.returncode, 0, indexed.stdout)
+            self.assertIn("more pixels than a square of max_image", indexed.stdout)
+            self.assertRegex(self.shell("plan show mine0.yaml data", at).stdout, r"bicubic_8bit, grid square")
             # The data and the folder disagree on how images are cut.
             self.refused("plan validate mine0.yaml data.grid=ceil", 1, "positions for 4 x 4 patches alone", at=at)
             del config["vision_feature_layer"]

@@ -68,6 +68,7 @@ struct DialectLayers {
   DialectPaths paths;
   std::vector<std::pair<std::string, char>> words;
   char letter = 0;                   // kNumber
+  int64_t otherwise = 0;             // kNumber: without the key; 0: it must be there
   std::vector<DialectPlace> places;  // kBlocks
   StatedLine line;
 };

@@ -22,8 +22,8 @@ bool IsLastWord(const LineReader& line) {
 
 }  // namespace
 
-// "layers = PATH letters", "layers = PATH | PATH words WORD LETTER, ...", "layers LETTER = PATH" or "blocks PATH |
-// PATH"
+// "layers = PATH letters", "layers = PATH | PATH words WORD LETTER, ...", "layers LETTER = PATH | PATH [else NUMBER]"
+// or "blocks PATH | PATH"
 std::optional<DialectLayers> TakeLayers(LineReader& line, const ModelStatement& statement) {
   DialectLayers layers;
   layers.line = line.line();
@@ -39,6 +39,10 @@ std::optional<DialectLayers> TakeLayers(LineReader& line, const ModelStatement& 
   }
   line.Need("=");
   layers.paths = TakePaths(line);
+  if (layers.letter != 0 && line.TakeIf("else")) {
+    layers.otherwise = static_cast<int64_t>(line.TakeNumber());
+    line.Check(line.failed() || layers.otherwise > 0, "a model has at least one layer");
+  }
   if (layers.letter == 0) {
     if (line.TakeIf("letters")) {
       layers.form = DialectLayers::Form::kLetters;
