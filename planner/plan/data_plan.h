@@ -102,7 +102,7 @@ struct DataPlan {
   // The following are of `sources`.
   int64_t window = 0;                        // documents that are packed together
   int64_t min_patches = 0, max_patches = 0;  // limits of the patches that an image is resized to
-  std::string resize = "bilinear";           // bilinear | bicubic | bicubic_8bit
+  std::string resize = "bilinear";           // bilinear | bicubic | bicubic_8bit | bilinear_8bit
   std::string grid = "ceil";                 // how patches are counted: ceil | round_half_even | smart_resize
   std::string orientation = "stored";        // stored | exif: images are turned as it says
   std::vector<SourcePlan> sources;

@@ -283,7 +283,8 @@ std::string RangeProblem(const DataPlan& data) {
   for (const EncoderData& encoder : data.encoders) {
     if (!IsToken(encoder.token, data.vocabulary)) return "a token outside the vocabulary";
   }
-  if (data.resize != "bilinear" && data.resize != "bicubic" && data.resize != "bicubic_8bit")
+  if (data.resize != "bilinear" && data.resize != "bicubic" && data.resize != "bicubic_8bit" &&
+      data.resize != "bilinear_8bit")
     return "an unknown way to resize images";
   if (data.grid != "ceil" && data.grid != "round_half_even" && data.grid != "smart_resize" && data.grid != "square")
     return "an unknown rule for grids of patches";

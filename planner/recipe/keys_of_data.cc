@@ -87,9 +87,10 @@ constexpr KeySpec kDataKeys[] = {
      "smallest number of patches that an image is resized to"},
     {"data.max_patches", "sources", To<&DataRecipe::max_patches>, kOptional, "256", kSize, "",
      "largest number of patches that an image is resized to; at most the encoder's positions, (max_image / patch)^2"},
-    {"data.resize", "sources", To<&DataRecipe::resize>, kOptional, "bilinear", kAny, "bilinear|bicubic|bicubic_8bit",
+    {"data.resize", "sources", To<&DataRecipe::resize>, kOptional, "bilinear", kAny,
+     "bilinear|bicubic|bicubic_8bit|bilinear_8bit",
      "filter that resizes images, with antialias; pixels are as those of transformers, with bicubic for "
-     "nemotron_h_omni, and with bicubic_8bit, which rounds them, for Qwen's models"},
+     "nemotron_h_omni, and with bicubic_8bit and bilinear_8bit, which round them, for Qwen's models and SigLIP"},
     {"data.grid", "sources", To<&DataRecipe::grid>, kOptional, "ceil", kAny, "ceil|round_half_even|smart_resize|square",
      "how the patches of an image are counted; round_half_even: as transformers does for nemotron_h_omni; "
      "smart_resize: as it does for Qwen's models; square: each image is resized to max_image pixels a side, as for "

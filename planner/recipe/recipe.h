@@ -161,7 +161,7 @@ struct DataRecipe {
   std::vector<SourceRecipe> sources;
   Located<std::string> tokenizer;  // bytes | ids
   Located<int64_t> min_patches, max_patches;
-  Located<std::string> resize;       // bilinear | bicubic | bicubic_8bit
+  Located<std::string> resize;       // bilinear | bicubic | bicubic_8bit | bilinear_8bit
   Located<std::string> grid;         // ceil | round_half_even | smart_resize
   Located<std::string> orientation;  // stored | exif
   std::optional<Located<std::string>> tokenizer_digest, template_digest;

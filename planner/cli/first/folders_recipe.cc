@@ -17,6 +17,7 @@
 #include "planner/base/text/utf8.h"
 #include "planner/cli/first/folder_counts.h"
 #include "planner/cli/first/folders_and_shards.h"
+#include "planner/cli/first/image_processor.h"
 #include "planner/cli/first/misfits.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/recipe_tree.h"
@@ -34,8 +35,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostTokens = 8192;
 // A photo of 1024 x 1024 pixels, of which text of usual size can be read.
 constexpr int64_t kMostPatches = 4096;
-// Of an image that transformers makes for Qwen's encoder: smaller ones become so large.
-constexpr int64_t kLeastPixels = 65'536;
 // Samples of a step, if the data has enough for kSteps of them.
 constexpr int64_t kMostOfStep = 256, kSteps = 200, kFewestSteps = 20;
 // Samples of an evaluation, if its data has as many.
@@ -57,14 +56,12 @@ int64_t PowerOfTwoFrom(int64_t least) {
 }
 
 struct Sizes {
-  int64_t patches = 0;                                       // of an image at most; 0: no encoder
-  int64_t image_tokens = 0;                                  // of such an image
-  int64_t least = 0;                                         // patches of an image at least; 0: no bound of its own
-  std::string resize = "bicubic", grid = "round_half_even";  // as transformers makes images of the encoder
-  int64_t tokens = 0;                                        // of a sample
-  int64_t epoch = 1;                                         // samples of the data
-  bool counted = false;                                      // the epoch, by the index
-  int64_t step = 1;                                          // samples of a step
+  int64_t patches = 0, least_patches = 0;  // of an image at most, 0: no encoder; and at least, 0: as images come
+  int64_t image_tokens = 0;                // of such an image
+  int64_t tokens = 0;                      // of a sample
+  int64_t epoch = 1;                       // samples of the data
+  bool counted = false;                    // the epoch, by the index
+  int64_t step = 1;                        // samples of a step
   int64_t steps = 1;
   int64_t samples = 1;  // of the run
 };
@@ -88,7 +85,8 @@ int64_t SamplesOf(const std::vector<SourceCounts>& counts) {
   return samples;
 }
 
-Sizes SizesFor(const FolderParts& parts, const FolderCounts& counts, const YamlNode& models, int64_t gpus) {
+Sizes SizesFor(const FolderParts& parts, const ImageProcessor& processor, const FolderCounts& counts,
+               const YamlNode& models, int64_t gpus) {
   Sizes sizes;
   for (const YamlEntry& model : models.entries) {
     if (IsLanguageModel(model.value)) continue;
@@ -97,15 +95,11 @@ Sizes SizesFor(const FolderParts& parts, const FolderCounts& counts, const YamlN
     const int64_t shuffle = std::max<int64_t>(1, NumberAt(model.value, "pixel_shuffle", siglip ? 1 : 2));
     const int64_t side = std::max<int64_t>(1, NumberAt(model.value, "max_image", 1024) / patch);
     // A picture four times as wide as it is high has room in the table of positions.
-    const int64_t fits = std::max(shuffle * shuffle, std::min(kMostPatches, side * side / 4));
+    int64_t fits = std::max(shuffle * shuffle, std::min(kMostPatches, side * side / 4));
+    if (processor.most_pixels > 0) fits = std::clamp(processor.most_pixels / patch / patch, shuffle * shuffle, fits);
     sizes.patches = NumberAt(parts.asked, "data.max_patches", fits);
-    if (IsAt(model.value, "kind", "qwen_vit")) {
-      sizes.resize = "bicubic_8bit", sizes.grid = "smart_resize";
-      sizes.least = std::min(sizes.patches, std::max<int64_t>(1, kLeastPixels / patch / patch));
-    } else if (siglip) {
-      sizes.resize = "bicubic_8bit", sizes.grid = "square";
-      sizes.patches = side * side;
-    }
+    if (processor.grid == "square") sizes.patches = side * side;
+    sizes.least_patches = std::min(sizes.patches, processor.least_pixels / patch / patch);
     sizes.image_tokens = sizes.patches / (shuffle * shuffle);
   }
   int64_t documents = 0;
@@ -218,7 +212,8 @@ std::string InitializeText(const FolderParts& parts, const std::string& module) 
                       ".projection, from: drawn}]}");
 }
 
-std::vector<std::string> KeysOf(const FolderParts& parts, const FolderCounts& counts, const Sizes& sizes) {
+std::vector<std::string> KeysOf(const FolderParts& parts, const ImageProcessor& processor, const FolderCounts& counts,
+                                const Sizes& sizes) {
   const bool projector_alone =
       parts.has_encoder() && IsAt(parts.asked, kLanguageTrain, kFrozen) && EncoderFrozen(parts);
   std::vector<std::string> keys = {
@@ -237,12 +232,12 @@ std::vector<std::string> KeysOf(const FolderParts& parts, const FolderCounts& co
       absl::StrCat("checkpoint.every_steps=", std::max<int64_t>(1, sizes.steps / 10)), "checkpoint.keep_last=2"};
   if (parts.has_encoder()) {
     // Squares have one number of patches.
-    if (sizes.grid != "square") keys.push_back(absl::StrCat("data.max_patches=", sizes.patches));
-    for (const std::string& key : {absl::StrCat("data.resize=", sizes.resize), absl::StrCat("data.grid=", sizes.grid),
-                                   std::string("data.orientation=exif"), std::string("data.damaged=skip"),
-                                   absl::StrCat(kEncoderTrain, "=", kFrozen)})
+    if (processor.grid != "square") keys.push_back(absl::StrCat("data.max_patches=", sizes.patches));
+    for (const std::string& key : {absl::StrCat("data.resize=", processor.resize),
+                                   absl::StrCat("data.grid=", processor.grid), std::string("data.orientation=exif"),
+                                   std::string("data.damaged=skip"), absl::StrCat(kEncoderTrain, "=", kFrozen)})
       keys.push_back(key);
-    if (sizes.least > 0) keys.push_back(absl::StrCat("data.min_patches=", sizes.least));
+    if (sizes.least_patches > 0) keys.push_back(absl::StrCat("data.min_patches=", sizes.least_patches));
   }
   if (!parts.evaluation.empty()) {
     keys.push_back(absl::StrCat("evaluation={every_samples: ", std::max<int64_t>(1, sizes.steps / 5) * sizes.step,
@@ -302,13 +297,21 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
                                  ": whether the ids of the shards are its own is not checked"));
   }
   const YamlEntry models{"models", {}, ModelsOf(parts, notes)};
+  ImageProcessor processor;
+  for (const YamlEntry& model : models.value.entries) {
+    if (IsLanguageModel(model.value)) continue;
+    const YamlEntry* kind = model.value.Find("kind");
+    ABSL_ASSIGN_OR_RETURN(processor, ReadImageProcessor(parts.encoder ? parts.encoder->path : parts.weights.path,
+                                                        kind == nullptr ? "" : kind->value.text));
+    notes.insert(notes.end(), processor.notes.begin(), processor.notes.end());
+  }
   FolderCounts counts;
   Sizes sizes;
   // What is counted may change how long samples are, and these are other samples then.
   constexpr int kPasses = 3;
   for (int pass = 0; pass < kPasses; ++pass) {
-    sizes = SizesFor(parts, counts, models.value, gpus);
-    recipe.started = StartWithModels(recipe.name, models, KeysOf(parts, counts, sizes), gpus);
+    sizes = SizesFor(parts, processor, counts, models.value, gpus);
+    recipe.started = StartWithModels(recipe.name, models, KeysOf(parts, processor, counts, sizes), gpus);
     if (sizes.counted) break;
     FolderCounts now = CountsOf(recipe.started, overrides, words.file);
     counts.index = now.index;

@@ -84,6 +84,8 @@ template absl::Status DecodePictureRows<Bilinear>(std::string_view, int64_t, int
 template absl::Status DecodePictureRows<Bicubic>(std::string_view, int64_t, int64_t, Resizer<Bicubic>::TakeRow, int);
 template absl::Status DecodePictureRows<BicubicBytes>(std::string_view, int64_t, int64_t,
                                                       Resizer<BicubicBytes>::TakeRow, int);
+template absl::Status DecodePictureRows<BilinearBytes>(std::string_view, int64_t, int64_t,
+                                                       Resizer<BilinearBytes>::TakeRow, int);
 template absl::StatusOr<Pixels<Bilinear>> DecodePicture(std::string_view, int64_t, int64_t, int);
 template absl::StatusOr<Pixels<Bicubic>> DecodePicture(std::string_view, int64_t, int64_t, int);
 

@@ -33,6 +33,7 @@ void PatchCutter<Filter>::Add(const typename Filter::Number* row) {
 template class PatchCutter<Bilinear>;
 template class PatchCutter<Bicubic>;
 template class PatchCutter<BicubicBytes>;
+template class PatchCutter<BilinearBytes>;
 
 template <typename Filter>
 absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch, int orientation,
@@ -51,5 +52,7 @@ template absl::StatusOr<Image> PatchesOfPicture<Bicubic>(std::string_view, const
                                                          const PixelNorm&, int64_t);
 template absl::StatusOr<Image> PatchesOfPicture<BicubicBytes>(std::string_view, const PatchGrid&, int64_t, int,
                                                               const PixelNorm&, int64_t);
+template absl::StatusOr<Image> PatchesOfPicture<BilinearBytes>(std::string_view, const PatchGrid&, int64_t, int,
+                                                               const PixelNorm&, int64_t);
 
 }  // namespace planwright

@@ -21,9 +21,9 @@ struct Image {
   std::vector<double> patches;  // [rows * cols][3 * patch^2]
 };
 
-// Takes the rows of an image of the grid's size one by one, normalises them and cuts patches. Bicubic, BicubicBytes:
-// normalised in fp32. `patch`: pixels of a patch's side. What an image has behind the last whole patch of a row, or
-// below the last row of patches, is left out.
+// Takes the rows of an image of the grid's size one by one, normalises them and cuts patches. All filters but
+// Bilinear: normalised in fp32. `patch`: pixels of a patch's side. What an image has behind the last whole patch of a
+// row, or below the last row of patches, is left out.
 template <typename Filter>
 class PatchCutter {
  public:

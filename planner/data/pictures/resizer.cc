@@ -63,13 +63,12 @@ std::vector<ResizeTaps<float>> Bicubic::Taps(int64_t from, int64_t to) {
   return taps;
 }
 
-std::vector<ResizeTaps<double>> BicubicBytes::Taps(int64_t from, int64_t to) {
-  const double scale = static_cast<double>(from) / static_cast<double>(to), support = 2 * std::max(scale, 1.0);
+namespace {
+
+// `weight`: of a distance of at least 0, in inputs where the image does not shrink; 0 from `reach` on.
+std::vector<ResizeTaps<double>> TapsOfBytes(int64_t from, int64_t to, double reach, double (*weight)(double)) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to), support = reach * std::max(scale, 1.0);
   const double shrink = scale >= 1 ? 1 / scale : 1;
-  const auto cubic = [](double distance) {
-    if (distance < 1) return (1.5 * distance - 2.5) * distance * distance + 1;
-    return distance < 2 ? (((distance - 5) * distance + 8) * distance - 4) * -0.5 : 0;
-  };
   std::vector<ResizeTaps<double>> taps(to);
   double most = 0;
   for (int64_t i = 0; i < to; ++i) {
@@ -80,21 +79,34 @@ std::vector<ResizeTaps<double>> BicubicBytes::Taps(int64_t from, int64_t to) {
     taps[i].fused = end - first;  // none is
     double sum = 0;
     for (int64_t x = first; x < end; ++x) {
-      taps[i].weights.push_back(cubic(std::abs((static_cast<double>(x) - centre + 0.5) * shrink)));
+      taps[i].weights.push_back(weight(std::abs((static_cast<double>(x) - centre + 0.5) * shrink)));
       sum += taps[i].weights.back();
     }
-    for (double& weight : taps[i].weights) {
-      weight /= sum;
-      most = std::max(most, weight);
+    for (double& of : taps[i].weights) {
+      of /= sum;
+      most = std::max(most, of);
     }
   }
   // As many binary places as let the largest weight be an integer of 16 bits with a sign.
   double places = 1;
   for (int i = 0; i < 22 && static_cast<int64_t>(0.5 + most * 2 * places) < (1 << 15); ++i) places *= 2;
-  for (ResizeTaps<double>& of : taps) {
-    for (double& weight : of.weights) weight = std::trunc(weight * places + (weight < 0 ? -0.5 : 0.5)) / places;
+  for (ResizeTaps<double>& all : taps) {
+    for (double& of : all.weights) of = std::trunc(of * places + (of < 0 ? -0.5 : 0.5)) / places;
   }
   return taps;
+}
+
+}  // namespace
+
+std::vector<ResizeTaps<double>> BicubicBytes::Taps(int64_t from, int64_t to) {
+  return TapsOfBytes(from, to, 2, [](double distance) {
+    if (distance < 1) return (1.5 * distance - 2.5) * distance * distance + 1;
+    return distance < 2 ? (((distance - 5) * distance + 8) * distance - 4) * -0.5 : 0;
+  });
+}
+
+std::vector<ResizeTaps<double>> BilinearBytes::Taps(int64_t from, int64_t to) {
+  return TapsOfBytes(from, to, 1, [](double distance) { return std::max(0.0, 1 - distance); });
 }
 
 namespace {
@@ -176,5 +188,6 @@ void Resizer<Filter>::AddWide() {
 template class Resizer<Bilinear>;
 template class Resizer<Bicubic>;
 template class Resizer<BicubicBytes>;
+template class Resizer<BilinearBytes>;
 
 }  // namespace planwright

@@ -1,4 +1,4 @@
-// Resizing an image that comes row by row: three filters, each a product of one along rows and one along columns.
+// Resizing an image that comes row by row: four filters, each a product of one along rows and one along columns.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,14 @@ struct Bicubic {
   static std::vector<ResizeTaps<Number>> Taps(int64_t from, int64_t to);
 };
 
-// The same cubic, to the bit as torchvision resizes pixels of 8 bits: weights are multiples of a power of two, and sums
-// are exact.
+// The same cubic, and a triangle, to the bit as torchvision resizes pixels of 8 bits: weights are multiples of a power
+// of two, and sums are exact.
 struct BicubicBytes {
+  using Number = double;
+  static constexpr bool kMixesBytes = true, kMakesBytes = true;
+  static std::vector<ResizeTaps<Number>> Taps(int64_t from, int64_t to);
+};
+struct BilinearBytes {
   using Number = double;
   static constexpr bool kMixesBytes = true, kMakesBytes = true;
   static std::vector<ResizeTaps<Number>> Taps(int64_t from, int64_t to);

@@ -132,9 +132,10 @@ absl::StatusOr<Image> DocumentReader::Decode(const std::string& file, int orient
     if (!format.ok()) return format.status();
     if (absl::Status status = CompareOrientation(*format, file, orientation); !status.ok()) return status;
   }
-  const auto patches = data_.resize == "bicubic"        ? PatchesOfPicture<Bicubic>
-                       : data_.resize == "bicubic_8bit" ? PatchesOfPicture<BicubicBytes>
-                                                        : PatchesOfPicture<Bilinear>;
+  const auto patches = data_.resize == "bicubic"         ? PatchesOfPicture<Bicubic>
+                       : data_.resize == "bicubic_8bit"  ? PatchesOfPicture<BicubicBytes>
+                       : data_.resize == "bilinear_8bit" ? PatchesOfPicture<BilinearBytes>
+                                                         : PatchesOfPicture<Bilinear>;
   return patches(file, grid, encoder.patch, orientation, encoder.norm(),
                  data_.grid == "square" ? encoder.max_image : 0);
 }

@@ -119,8 +119,9 @@ TEST(TransformersPixels, PatchesOfQwenAreTheSame) {
 }
 
 // Squares, of which the last pixels are in no patch.
-TEST(TransformersPixels, PatchesOfSiglipAreTheSame) {
-  const Golden golden(std::string(kFolder) + "siglip_patches.safetensors");
+template <typename Filter>
+void ExpectSiglip(const std::string& stored) {
+  const Golden golden(kFolder + stored);
   int images = 0;
   for (const auto& [tensor, place] : golden.tensors()) {
     if (!tensor.ends_with(".patches")) continue;
@@ -128,8 +129,7 @@ TEST(TransformersPixels, PatchesOfSiglipAreTheSame) {
     const auto settings = golden.Read<int64_t>(name + ".settings");
     const int64_t patch = settings[0], side = settings[1], whole = side / patch;
     EXPECT_NE(whole * patch, side);
-    const auto image =
-        PatchesOfPicture<BicubicBytes>(FileOf(name), {whole, whole}, patch, 1, *FindPixelNorm("half"), side);
+    const auto image = PatchesOfPicture<Filter>(FileOf(name), {whole, whole}, patch, 1, *FindPixelNorm("half"), side);
     ASSERT_TRUE(image.ok()) << name << image.status();
     EXPECT_EQ(static_cast<int64_t>(image->patches.size()), whole * whole * 3 * patch * patch);
     const auto pixels = golden.Read<uint8_t>(tensor);
@@ -138,6 +138,12 @@ TEST(TransformersPixels, PatchesOfSiglipAreTheSame) {
     ++images;
   }
   EXPECT_EQ(images, 21);
+}
+
+TEST(TransformersPixels, PatchesOfSiglipAreTheSame) { ExpectSiglip<BicubicBytes>("siglip_patches.safetensors"); }
+
+TEST(TransformersPixels, BilinearPatchesOfSiglipAreTheSame) {
+  ExpectSiglip<BilinearBytes>("siglip2_patches.safetensors");
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ qwen_patches.safetensors: what the processor of Qwen3-VL makes of all of them, a
   127.5) / 127.5 in fp32 is what it gives, to the bit.
 siglip_patches.safetensors: what the processor of SigLIP makes of all of them, bicubic as in LLaVA, cut into the whole
   patches that its convolution sees. NAME.settings [2]: patch, pixels of a side. Patches as those of Qwen3-VL.
+siglip2_patches.safetensors: the same, bilinear as processors of SigLIP 2 are configured.
 """
 
 import io
@@ -183,7 +184,8 @@ def write_images():
     write_patches(images, "patches.safetensors")
     write_patches(photos, "photos.safetensors")
     write_qwen_patches({**images, **photos})
-    write_siglip_patches({**images, **photos})
+    write_siglip_patches({**images, **photos}, 3, "siglip_patches.safetensors")
+    write_siglip_patches({**images, **photos}, 2, "siglip2_patches.safetensors")
 
 
 def write_patches(images, stored):
@@ -232,10 +234,10 @@ def write_qwen_patches(images):
     save_file(tensors, HERE / "qwen_patches.safetensors")
 
 
-def write_siglip_patches(images):
+def write_siglip_patches(images, resample, stored):
     patch, side = 7, 31
     whole, tensors = side // patch, {}
-    processor = SiglipImageProcessor(size={"height": side, "width": side}, resample=3, do_convert_rgb=True)
+    processor = SiglipImageProcessor(size={"height": side, "width": side}, resample=resample, do_convert_rgb=True)
     for name, (file, _) in images.items():
         name = name.split(".")[0]
         made = processor(Image.open(io.BytesIO(file)), return_tensors="pt").pixel_values[0]
@@ -247,7 +249,7 @@ def write_siglip_patches(images):
         tensors[f"{name}.settings"] = np.array([patch, side], np.int64)
         pixels = pixels.to(torch.uint8).numpy()
         tensors[f"{name}.patches"] = np.pad(pixels.ravel(), (0, -pixels.size % 8)).view(np.int64)
-    save_file(tensors, HERE / "siglip_patches.safetensors")
+    save_file(tensors, HERE / stored)
 
 
 def fp64_differs(image, grid, patch, patches):

@@ -1,0 +1,117 @@
+#include "planner/cli/first/image_processor.h"
+
+#include <filesystem>
+#include <initializer_list>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/status_macros.h"
+#include "planner/base/text/utf8.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+// As transformers has them where no file says otherwise.
+struct Defaults {
+  const char *kind, *resize, *grid;
+  int64_t least_pixels;
+  bool reads_file;  // the file changes what is computed
+};
+constexpr Defaults kDefaults[] = {
+    {"radio_vit", "bicubic", "round_half_even", 0, false},
+    {"qwen_vit", "bicubic_8bit", "smart_resize", 65'536, true},
+    {"siglip_vit", "bicubic_8bit", "square", 0, true},
+};
+
+// The file and its processor; an empty name: there is none.
+absl::StatusOr<std::pair<std::string, json>> ProcessorIn(const std::string& folder) {
+  for (const char* name : {"preprocessor_config.json", "processor_config.json"}) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    std::error_code error;
+    if (!fs::exists(path, error)) continue;
+    ABSL_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kModelConfigJson.bytes));
+    absl::StatusOr<json> parsed = ParseJson(text, kModelConfigJson);
+    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat(Printable(path), ": ", parsed.status().message()));
+    if (std::string_view(name) == "preprocessor_config.json") return std::pair(path, *std::move(parsed));
+    if (parsed->is_object() && parsed->contains("image_processor"))
+      return std::pair(path, parsed->at("image_processor"));
+  }
+  return std::pair(std::string(), json());
+}
+
+// The number at the first of these keys that is there, `a` or `a.b`; 0: at none.
+int64_t PixelsAt(const json& processor, std::initializer_list<const char*> keys) {
+  for (const std::string key : keys) {
+    const size_t dot = key.find('.');
+    const json* at = &processor;
+    if (dot != std::string::npos) {
+      const auto outer = at->find(key.substr(0, dot));
+      if (outer == at->end() || !outer->is_object()) continue;
+      at = &*outer;
+    }
+    const auto found = at->find(dot == std::string::npos ? key : key.substr(dot + 1));
+    if (found != at->end() && found->is_number_integer() && found->get<int64_t>() > 0) return found->get<int64_t>();
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, std::string_view kind) {
+  const Defaults* own = nullptr;
+  for (const Defaults& defaults : kDefaults) {
+    if (kind == defaults.kind) own = &defaults;
+  }
+  if (own == nullptr) return ImageProcessor{.resize = "bilinear", .grid = "ceil"};
+  ImageProcessor processor{.resize = own->resize, .grid = own->grid, .least_pixels = own->least_pixels};
+  if (!own->reads_file) return processor;
+  ABSL_ASSIGN_OR_RETURN(const auto file, ProcessorIn(folder));
+  const auto& [path, says] = file;
+  if (path.empty()) {
+    processor.notes.push_back(absl::StrCat(Printable(folder), " has no preprocessor_config.json: images are made with ",
+                                           processor.resize, ", as transformers does where none says otherwise"));
+    return processor;
+  }
+  std::vector<std::string> problems;
+  const auto problem = [&](const char* key, const std::string& what) {
+    problems.push_back(
+        absl::StrCat(Printable(path), ": ", key, " = ", says.at(key).dump(), " cannot be expressed: ", what));
+  };
+  if (!says.is_object()) return absl::InvalidArgumentError(absl::StrCat(Printable(path), ": it is no object"));
+  // Numbers of Pillow's filters.
+  const std::map<int64_t, const char*> filters = {{2, "bilinear_8bit"}, {3, "bicubic_8bit"}};
+  if (const auto resample = says.find("resample"); resample != says.end() && !resample->is_null()) {
+    const auto filter = resample->is_number_integer() ? filters.find(resample->get<int64_t>()) : filters.end();
+    if (filter == filters.end())
+      problem("resample", "images are resized bilinearly (2) or bicubically (3)");
+    else
+      processor.resize = filter->second;
+  }
+  for (const char* key : {"image_mean", "image_std"}) {
+    const auto found = says.find(key);
+    if (found == says.end() || found->is_null() || *found == json({0.5, 0.5, 0.5})) continue;
+    problem(key, absl::StrCat("pixels of a ", std::string(kind), " are normalized by 0.5"));
+  }
+  for (const char* key : {"do_resize", "do_rescale", "do_normalize"}) {
+    if (const auto found = says.find(key); found != says.end() && *found == false)
+      problem(key, "images are resized, and their pixels normalized");
+  }
+  if (!problems.empty()) return absl::FailedPreconditionError(absl::StrJoin(problems, "\nerror: "));
+  if (processor.grid == "smart_resize") {
+    if (const int64_t least = PixelsAt(says, {"min_pixels", "size.shortest_edge", "size.min_pixels"}); least > 0)
+      processor.least_pixels = least;
+    processor.most_pixels = PixelsAt(says, {"max_pixels", "size.longest_edge", "size.max_pixels"});
+  }
+  return processor;
+}
+
+}  // namespace planwright
