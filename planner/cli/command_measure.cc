@@ -5,8 +5,12 @@
 #include <iostream>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/paper/table.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/background_output.h"
@@ -26,6 +30,7 @@
 #include "planner/run/measure/sizes_around.h"
 #include "planner/run/measure/skewed_routing.h"
 #include "planner/run/outcome/outcome_text.h"
+#include "planner/views/show/quantities.h"
 #include "planner/wire/records/outcome.h"
 
 namespace planwright {
@@ -85,8 +90,8 @@ int TakeCountsOf(const std::string& path, const std::vector<std::string>& overri
 
 // The parts of all recipes. A recipe must compile, and its data be of use, of which this makes the index. Sizes around
 // it of which that is not so are left out, which is said. Returns kExitSuccess, or the status of the recipe that is
-// wrong.
-int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vector<MeasurePart>& parts) {
+// wrong. A probe has no other sizes, and times nothing beside the steps.
+int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool probes, bool as_json, std::vector<MeasurePart>& parts) {
   const auto add = [&](MeasurePart part) {
     const auto known = std::find_if(parts.begin(), parts.end(), [&](const MeasurePart& other) {
       return other.plan.digest == part.plan.digest && other.fullest == part.fullest;
@@ -104,8 +109,8 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vecto
     if (!counted.ok()) return UsageError(counted.status());
     const std::vector<std::vector<std::string>> around = SizesAround(*loaded.plan);
     const Plan& plan = *loaded.plan;
-    add({.plan = plan, .what = MeasuredName(recipe, {}), .rounds = true});
-    if (recipe.path.ends_with(".json")) continue;  // of a compiled plan there are no other sizes
+    add({.plan = plan, .what = MeasuredName(recipe, {}), .rounds = !probes});
+    if (probes || recipe.path.ends_with(".json")) continue;  // of a compiled plan there are no other sizes
     for (double fullest : {1.0, 2.0, 4.0}) {
       if (fullest <= MostSkew(plan) && MostSkew(plan) >= 2)
         add({.plan = plan, .what = MeasuredName(recipe, {}), .fullest = fullest});
@@ -128,17 +133,33 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vecto
 
 // What was written and how much is in it.
 void PrintMeasured(const std::string& path, const DeviceProfile& profile, bool as_json) {
+  const bool scaled = !profile.scaled_from.empty();
   if (as_json) {
-    std::cout << JsonText(nlohmann::ordered_json({{"path", path},
-                                                  {"device", profile.device},
-                                                  {"compute", profile.compute.size()},
-                                                  {"communication", profile.communication.size()}}),
-                          2)
-              << "\n";
+    nlohmann::ordered_json json = {{"path", path},
+                                   {"device", profile.device},
+                                   {"compute", profile.compute.size()},
+                                   {"communication", profile.communication.size()}};
+    if (scaled) json["scaled_from"] = profile.scaled_from;
+    for (const ScaledUses& of : profile.scaled_by) {
+      const MeasuredTime& factor = of.factor;
+      json["scaled_by"][of.uses] = {
+          {"factor", factor.median}, {"low", factor.low}, {"high", factor.high}, {"uses", factor.repetitions}};
+    }
+    std::cout << JsonText(json, 2) << "\n";
     return;
   }
+  if (scaled) {
+    Table table({"uses", "take, times", "a quarter less than", "a quarter more than", "of the probe"});
+    for (const ScaledUses& of : profile.scaled_by) {
+      const MeasuredTime& factor = of.factor;
+      table.Add({of.uses, DigitsText(factor.median, 4), DigitsText(factor.low, 4), DigitsText(factor.high, 4),
+                 WithCommas(factor.repetitions)});
+    }
+    std::cout << table.Text();
+  }
   std::cout << "wrote " << Printable(path) << ": " << Printable(profile.device) << ", " << profile.compute.size()
-            << " uses of instructions, " << profile.communication.size() << " of communications\n";
+            << " uses of instructions, " << profile.communication.size() << " of communications"
+            << (scaled ? ", scaled from " + Printable(profile.scaled_from) : "") << "\n";
 }
 
 std::vector<Plan> PlansOf(const std::vector<MeasurePart>& parts) {
@@ -210,8 +231,26 @@ class MeasureProgress {
 };
 
 struct MeasureFlags : RunFlags {
-  std::string output;
+  std::string output, probe;
 };
+
+// The profile that --probe names.
+absl::StatusOr<ProbedBase> BaseOf(const MeasureFlags& flags) {
+  const std::string& path = flags.probe;
+  if (flags.slurm)
+    return absl::InvalidArgumentError("--probe measures now: run it in a job, with --local or --agents, not --slurm");
+  std::error_code error;
+  if (std::filesystem::equivalent(path, flags.output, error))
+    return absl::InvalidArgumentError(path + " is what the probe scales: -o names another file");
+  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kProfileJson.bytes));
+  absl::StatusOr<DeviceProfile> profile = ReadProfile(text);
+  if (!profile.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("the profile ", path,
+                                                   " is damaged or of another version: ", profile.status().message(),
+                                                   "; name a file that `plan measure` wrote"));
+  }
+  return ProbedBase{*std::move(profile), path};
+}
 
 int Measure(const MeasureFlags& flags) {
   if (absl::Status status = CheckWay(flags); !status.ok()) return UsageError(status);
@@ -226,8 +265,14 @@ int Measure(const MeasureFlags& flags) {
   }
   const absl::Status own = CheckOnlyOwn(options.output, "profile: -o names the file of the profile", BeginsProfile);
   if (!own.ok()) return UsageError(own);
+  if (!flags.probe.empty()) {
+    absl::StatusOr<ProbedBase> base = BaseOf(flags);
+    if (!base.ok()) return UsageError(base.status());
+    options.base = *std::move(base);
+  }
   std::vector<MeasurePart> parts;
-  if (const int status = PartsOf(*recipes, flags.json, parts); status != kExitSuccess) return status;
+  if (const int status = PartsOf(*recipes, options.base.has_value(), flags.json, parts); status != kExitSuccess)
+    return status;
   if (flags.slurm) return Submit(parts, options, flags);
   const BackgroundOutput output;
   const absl::StatusOr<Measured> measured = [&] {
@@ -259,7 +304,8 @@ int Measure(const MeasureFlags& flags) {
 CliCommand MeasureCommand() {
   CliCommand command = {"measure", "measures what a device takes for the instructions of recipes", Runs(Measure), "r+"};
   command.usage =
-      "RECIPE [OVERRIDE ...] [RECIPE ...] -o PROFILE.json [--local | --slurm [--dry-run] | --agents] "
+      "RECIPE [OVERRIDE ...] [RECIPE ...] -o PROFILE.json [--probe BASE.json] [--local | --slurm [--dry-run] | "
+      "--agents] "
       "[--device cpu|cuda]";
   command.options = {
       Option("-o, --output FILE", &MeasureFlags::output,
@@ -268,6 +314,11 @@ CliCommand MeasureCommand() {
           .Writes()
           .With(
               {"plan measure recipes/nemotron_moe_vlm_20l_2g.yaml -o profile.json", "measures this machine's devices"}),
+      Option("--probe BASE", &MeasureFlags::probe,
+             "run each recipe alone, and write the profile BASE scaled to this device, another one of its kind",
+             NameOf{"a profile"})
+          .With({"plan measure recipes/qwen3_1_7b_1g.yaml --probe recipes/profiles/h200_sxm.json -o mine.json",
+                 "another H200, in half a minute"}),
       {"--local", &RunFlags::local, "run all ranks on this machine, which is the default"},
       SlurmOption(),
       DryRunOption(),

@@ -79,6 +79,13 @@ struct MeasuredSkew {
   bool operator==(const MeasuredSkew&) const = default;
 };
 
+// How much longer uses of one class take on this device than on the one that was measured (scale_profile.h).
+struct ScaledUses {
+  std::string uses;     // "products"
+  MeasuredTime factor;  // over the uses of a probe; repetitions: how many they were
+  bool operator==(const ScaledUses&) const = default;
+};
+
 inline constexpr int64_t kProfileFormatVersion = 1;
 
 struct DeviceProfile {
@@ -96,6 +103,10 @@ struct DeviceProfile {
   std::vector<MeasuredLaunch> launch;
   std::vector<MeasuredBeside> beside;
   std::vector<MeasuredSkew> skew;
+  // Of a profile that is that of another device of the kind, scaled by a probe of this one: its file and date, and by
+  // how much the times of each class are multiplied here. Empty: all times were measured on this device.
+  std::string scaled_from;  // "recipes/profiles/h200_sxm.json of 2026-11-26"
+  std::vector<ScaledUses> scaled_by;
   bool operator==(const DeviceProfile&) const = default;
 
   bool measured() const { return !gpu.empty(); }

@@ -131,9 +131,16 @@ void Describe(V& v, Visited<V, MeasuredSkew>& x) {
 }
 
 template <typename V>
+void Describe(V& v, Visited<V, ScaledUses>& x) {
+  auto& [uses, factor] = x;
+  v("uses", kFree | kKeeps, uses);
+  v("factor", kFree | kKeeps, factor);
+}
+
+template <typename V>
 void Describe(V& v, Visited<V, DeviceProfile>& x) {
   auto& [format_version, gpu, device, driver, libraries, tool, hosts, date, compute, communication, launch, beside,
-         skew] = x;
+         skew, scaled_from, scaled_by] = x;
   v("format_version", kFree | kKeeps, format_version);
   v("gpu", kFree | kKeeps, gpu);
   v("device", kFree | kKeeps, device);
@@ -147,6 +154,8 @@ void Describe(V& v, Visited<V, DeviceProfile>& x) {
   v("launch", kFree | kKeeps, launch);
   v.Omittable("beside", kFree | kKeeps, beside, {});
   v.Omittable("skew", kFree | kKeeps, skew, {});
+  v.Omittable("scaled_from", kFree | kKeeps, scaled_from, {});
+  v.Omittable("scaled_by", kFree | kKeeps, scaled_by, {});
 }
 
 template <typename V>

@@ -25,9 +25,9 @@ using Json = nlohmann::ordered_json;
 
 // Lists of a spread object that are written with one item on a line.
 constexpr std::string_view kOneItemPerLine[] = {
-    "symbols", "accumulators", "groups",   "schedule", "origins",       "layers", "parameters", "storages",
-    "buckets", "body",         "setup",    "resume",   "step",          "save",   "teardown",   "evaluate",
-    "score",   "forward",      "backward", "compute",  "communication", "launch", "beside",     "skew"};
+    "symbols",  "accumulators", "groups",        "schedule", "origins", "layers",   "parameters", "storages", "buckets",
+    "body",     "setup",        "resume",        "step",     "save",    "teardown", "evaluate",   "score",    "forward",
+    "backward", "compute",      "communication", "launch",   "beside",  "skew",     "scaled_by"};
 
 // Spread objects: they are written with one field on a line. All others are on one line.
 template <typename T>

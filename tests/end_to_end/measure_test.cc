@@ -6,9 +6,11 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -135,6 +137,55 @@ TEST_F(Measure, KnowsEveryUseOnOneRank) {
   EXPECT_THAT(profile.libraries, ::testing::MatchesRegex("LibTorch .*, Gloo"));
   EXPECT_THAT(profile.hosts, ::testing::StartsWith("1 host, "));
   EXPECT_TRUE(profile.communication.empty());
+}
+
+// A probe of the processor that was measured: each time is the base's times the factor of its class, and each class of
+// this recipe has one of many uses. How fast the processor was then and now decides nothing.
+TEST_F(Measure, AProbeScalesAProfile) {
+  const std::string base_path = folder_ + "/base.json";
+  profile_ = folder_ + "/profile.json";
+  const std::string plan = Compiled({});
+  const Ended measured = Run({"measure", plan, "-o", base_path});
+  ASSERT_EQ(measured.status, kExitSuccess) << measured.output;
+  // A recipe and not its compiled plan: a probe has no sizes around it.
+  const Ended probed = Run({"measure", kTiny, "--probe", base_path, "-o", profile_});
+  ASSERT_EQ(probed.status, kExitSuccess) << probed.output;
+  EXPECT_THAT(probed.output, HasSubstr("part 1 of 1: " + kTiny + ", 1 rank\n"));
+  EXPECT_THAT(probed.output, HasSubstr(", scaled from " + base_path + " of "));
+  const absl::StatusOr<DeviceProfile> base = ReadProfile(ReadAll(base_path)), scaled = ReadProfile(ReadAll(profile_));
+  ASSERT_TRUE(base.ok() && scaled.ok()) << base.status() << scaled.status();
+  std::map<std::string, MeasuredTime> factors;
+  for (const ScaledUses& of : scaled->scaled_by) factors[of.uses] = of.factor;
+  EXPECT_EQ(factors.size(), 4U);
+  for (const char* uses : {"products", "attention", "the rest", "launches"})
+    EXPECT_GE(factors[uses].repetitions, 4) << uses;
+  ASSERT_EQ(scaled->compute.size(), base->compute.size());
+  for (size_t i = 0; i < base->compute.size(); ++i) {
+    const MeasuredCompute &before = base->compute[i], &after = scaled->compute[i];
+    const double times = after.seconds.median / before.seconds.median;
+    EXPECT_TRUE(std::any_of(factors.begin(), factors.end(),
+                            [&](const auto& of) { return std::abs(times / of.second.median - 1) < 1e-9; }))
+        << OpName(before.kind) << " " << times;
+  }
+  // Known, and said to be scaled.
+  const Ended shown = Run({"show", kTiny, "time", "cluster.profile=" + profile_});
+  EXPECT_EQ(shown.status, kExitSuccess) << shown.output;
+  EXPECT_THAT(shown.output, HasSubstr("scaled by a probe of this device: products "));
+  EXPECT_THAT(shown.output, Not(HasSubstr("known: measured")));
+  const auto refusal = [&](const std::vector<std::string>& words) {
+    const Ended ended = Run(words);
+    EXPECT_EQ(ended.status, kExitUsage) << ended.output;
+    return ended.output;
+  };
+  const std::string other = folder_ + "/other.json";
+  EXPECT_THAT(refusal({"measure", kTiny, "--probe", profile_, "-o", other}), HasSubstr("is scaled itself"));
+  EXPECT_THAT(refusal({"measure", kTiny, "--probe", base_path, "-o", base_path}), HasSubstr("-o names another file"));
+  EXPECT_THAT(refusal({"measure", kTiny, "--probe", kTiny, "-o", other}),
+              HasSubstr("is damaged or of another version"));
+  EXPECT_THAT(refusal({"measure", kTiny, "--probe", base_path, "-o", other, "--slurm"}), HasSubstr("not --slurm"));
+  EXPECT_THAT(refusal({"measure", kTiny, "--probe", InSource("recipes/profiles/h200_sxm.json"), "-o", other}),
+              HasSubstr("was measured on h200_sxm, and the recipe runs on CPU ranks"));
+  EXPECT_FALSE(fs::exists(other));
 }
 
 TEST_F(Measure, KnowsEveryUseOnTwoRanks) {

@@ -41,7 +41,7 @@ MeasuredRates::MeasuredRates(const DeviceProfile& profile, int ranks) {
   AddLaunch(profile, ranks);
   for (const MeasuredCommunication& point : profile.communication) {
     communication_[{point.kind, point.members, point.per_node, point.nodes}].push_back(
-        {point.bytes, point.bytes, point.seconds.median, point.scaled == 0});
+        {point.bytes, point.bytes, point.seconds.median, point.scaled == 0 && profile.scaled_from.empty()});
   }
   for (const MeasuredBeside& point : profile.beside) beside_[point.kind] = point.speed.median;
   for (const MeasuredSkew& point : profile.skew) skew_[point.kind][point.fullest] = point.factor.median;
@@ -69,7 +69,7 @@ void MeasuredRates::AddCompute(const DeviceProfile& profile, int ranks) {
     const bool products = point.flops > 0;
     const double seconds = point.seconds.median;
     by_ranks[{point.kind, point.dtype, products}][shared ? point.ranks : ranks].push_back(
-        {products ? point.flops : point.bytes, point.bytes, seconds});
+        {products ? point.flops : point.bytes, point.bytes, seconds, profile.scaled_from.empty()});
     most_flops_ = std::max(most_flops_, point.flops / seconds);
     most_bytes_ = std::max(most_bytes_, point.bytes / seconds);
   }
@@ -91,7 +91,8 @@ void MeasuredRates::AddLaunch(const DeviceProfile& profile, int ranks) {
     if (!added && !Nearer(point.ranks, found->second, ranks)) continue;
     found->second = point.ranks;
     const bool own = point.ranks == ranks || profile.gpu != "none";
-    launch_[point.kind] = {point.seconds.median, own ? Known::kMeasured : Known::kEstimated};
+    const Known known = profile.scaled_from.empty() ? Known::kMeasured : Known::kBetween;
+    launch_[point.kind] = {point.seconds.median, own ? known : Known::kEstimated};
   }
 }
 

@@ -54,7 +54,7 @@ class MeasuredRates {
     double size = 0;   // FLOPs, or bytes
     double bytes = 0;  // tells points of one size apart
     double seconds = 0;
-    bool in_step = true;  // false: it was timed alone, and scaled
+    bool in_step = true;  // false: it was timed alone or on another device, and scaled
   };
   using Points = std::vector<Point>;  // sorted by size and bytes; each size is above 0
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/base/files/file_io.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/plan/expert_ops.h"
 #include "planner/run/launch/held_signals.h"
 #include "planner/run/measure/measurements.h"
@@ -47,6 +48,7 @@ absl::Status CheckDevices(const std::vector<MeasurePart>& parts, const MeasureOp
                        "cluster.gpu=NAME after the recipe"));
     }
     const std::string one = GpuOf(parts.front().plan, options), other = GpuOf(part.plan, options);
+    if (options.base) ABSL_RETURN_IF_ERROR(CheckBase(*options.base, other));
     if (one != other) {
       return absl::InvalidArgumentError(absl::StrCat("the recipes are of different devices: cluster.gpu is ", one,
                                                      " in ", parts.front().what, ", and ", other, " in ", part.what,
@@ -129,12 +131,15 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
   // A signal between two runs, where nobody waits for one, must not end the program: in a job it asks to go on later.
   HeldSignals signals;
   int signal = 0;
+  const auto done_before = [&](const MeasurePart& part) {
+    return options.base ? std::nullopt : DoneBefore(options, part);
+  };
   std::vector<DeviceProfile> profiles;
   double spent = 0;
   int64_t ran = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string name = absl::StrCat("part ", i + 1, " of ", parts.size(), ": ", NameOf(parts[i]));
-    if (std::optional<DeviceProfile> done = DoneBefore(options, parts[i])) {
+    if (std::optional<DeviceProfile> done = done_before(parts[i])) {
       options.progress(absl::StrCat(name, ": measured before"));
       profiles.push_back(*std::move(done));
       continue;
@@ -146,7 +151,7 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
     }
     options.progress(name);
     int64_t left = 0;
-    for (size_t next = i + 1; next < parts.size(); ++next) left += DoneBefore(options, parts[next]) ? 0 : 1;
+    for (size_t next = i + 1; next < parts.size(); ++next) left += done_before(parts[next]) ? 0 : 1;
     if (options.begins) options.begins(ran, ran + 1 + left);
     const Clock::time_point begin = Clock::now();
     absl::StatusOr<DeviceProfile> profile = MeasureOne(parts[i], options, measured, signal);
@@ -172,6 +177,9 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
   while (signals.Next() != 0) {  // too late to matter
   }
   measured.profile = Joined(parts, profiles);
+  if (options.base) {
+    ABSL_ASSIGN_OR_RETURN(measured.profile, ScaledProfile(*options.base, measured.profile));
+  }
   if (absl::Status status = WriteNamedFile(options.output, WriteProfile(measured.profile)); !status.ok()) return status;
   RemoveParts(folder);
   return measured;

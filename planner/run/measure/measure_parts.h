@@ -11,6 +11,7 @@
 #include "planner/plan/plan.h"
 #include "planner/run/launch/rank_program.h"
 #include "planner/run/launch/rank_starter.h"
+#include "planner/run/measure/scale_profile.h"
 #include "planner/wire/records/outcome.h"
 
 namespace planwright {
@@ -34,6 +35,9 @@ struct MeasureOptions {
   std::function<void(int64_t done, int64_t all)> begins;
   Variables passed_on = {};        // RunOptions::passed_on
   RankStarter* starter = nullptr;  // through agents on nodes; null: all ranks run on this machine
+  // The parts are a probe: the output is this profile, scaled by it. No part counts that was measured before, as that
+  // may have been on another device.
+  std::optional<ProbedBase> base = {};
 };
 
 // How a measurement ended.
@@ -49,8 +53,8 @@ std::string PartsFolder(const std::string& output);
 int64_t PartsDone(const std::string& output);
 
 // Measures the parts that are not done, and writes the profile to the output. InvalidArgument: parts that are for
-// different devices, were measured on different ones, or run on a GPU that their plan does not name; other errors are
-// of files and processes of this machine.
+// different devices, were measured on different ones, or run on a GPU that their plan does not name, and what a probe
+// cannot scale; other errors are of files and processes of this machine.
 absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, const MeasureOptions& options);
 
 }  // namespace planwright

@@ -113,7 +113,7 @@ nlohmann::ordered_json CheckpointJson(const Plan& plan, const StepTime& time) {
 std::string ShowTime(const Plan& plan, const StepTime& time, const ExpertRows* rows, size_t width) {
   std::string text =
       time.seconds
-          ? Wrapped(SpeedText(plan, time), width) + "\n" + Wrapped(KnownSentence(time), width)
+          ? Wrapped(SpeedText(plan, time), width) + "\n" + Wrapped(KnownSentence(plan, time), width)
           : Wrapped("the speed of the device is unknown (cluster.gpu is " + plan.cluster.gpu +
                         "), so a step has no seconds: shares are of its FLOPs, and communication takes no time",
                     width);
@@ -153,6 +153,11 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan, const StepTime& time, cons
       json["evaluation_seconds"] = speed.evaluation;
     }
     json["known"] = SharesJson(KnownShares(time));
+    if (const DeviceProfile& profile = plan.cluster.profile; !profile.scaled_from.empty()) {
+      json["scaled_from"] = profile.scaled_from;
+      json["scaled_by"] = Json::object();
+      for (const ScaledUses& of : profile.scaled_by) json["scaled_by"][of.uses] = of.factor.median;
+    }
   }
   json["checkpoint"] = CheckpointJson(plan, time);
   // Shares of the step, so that they mean something without a known GPU.

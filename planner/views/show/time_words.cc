@@ -8,6 +8,17 @@
 #include "planner/views/show/quantities.h"
 
 namespace planwright {
+namespace {
+
+// "products 1.021, attention 0.994, launches 1.3"
+std::string ScaledText(const DeviceProfile& profile) {
+  std::string text;
+  for (const ScaledUses& of : profile.scaled_by)
+    absl::StrAppend(&text, text.empty() ? "" : ", ", of.uses, " ", DigitsText(of.factor.median, 4));
+  return text;
+}
+
+}  // namespace
 
 std::string ShareText(double part, double whole) { return PercentOf(part, whole, 1); }
 
@@ -42,8 +53,13 @@ std::string SpeedText(const Plan& plan, const StepTime& time) {
                       ".");
 }
 
-std::string KnownSentence(const StepTime& time) {
-  return absl::StrCat("How times are known: ", KnownText(KnownShares(time)), ".");
+std::string KnownSentence(const Plan& plan, const StepTime& time) {
+  const DeviceProfile& profile = plan.cluster.profile;
+  const std::string scaled = profile.scaled_from.empty()
+                                 ? ""
+                                 : absl::StrCat(" The profile is ", profile.scaled_from,
+                                                ", scaled by a probe of this device: ", ScaledText(profile), ".");
+  return absl::StrCat("How times are known: ", KnownText(KnownShares(time)), ".", scaled);
 }
 
 // Of checkpoints that stay, as they are told: no disk has more.

@@ -18,9 +18,10 @@ std::string NameOfRanks(const RoleTime& role);
 // For which ranks a role (index in StepTime::roles) waits most; empty: it does not wait.
 std::string WaitsForText(const StepTime& time, size_t role);
 
-// What the step costs and how fast it trains, in a sentence; and how its times are known. `time`: in seconds.
+// What the step costs and how fast it trains, in a sentence; and how its times are known, with the profile from which a
+// probe has scaled them. `time`: in seconds.
 std::string SpeedText(const Plan& plan, const StepTime& time);
-std::string KnownSentence(const StepTime& time);
+std::string KnownSentence(const Plan& plan, const StepTime& time);
 
 // What checkpoints take on disk and, of a known device, of the steps; empty: none are written.
 std::string SaveText(const Plan& plan, const StepTime& time);

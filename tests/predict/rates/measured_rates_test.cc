@@ -42,6 +42,16 @@ TEST(MeasuredRates, AtAPointItIsWhatWasMeasured) {
   Expect(rates.HostLaunch(OpKind::kLinear), 5e-6, Known::kMeasured);
 }
 
+// What a probe has scaled was not measured on this device.
+TEST(MeasuredRates, ScaledPointsAreBetween) {
+  DeviceProfile profile = TwoPoints();
+  profile.scaled_from = "base.json of 2026-11-26";
+  const MeasuredRates rates(profile);
+  Expect(rates.Compute({OpKind::kLinear, 1e9, 1e6}), 1e-3, Known::kBetween);
+  Expect(rates.Communication({OpKind::kAllReduce, 1e6, 4, 4, 1}), 1e-3, Known::kBetween);
+  Expect(rates.HostLaunch(OpKind::kLinear), 5e-6, Known::kBetween);
+}
+
 // Halfway between 1e9 and 1e13 on the scale is 1e11, and halfway between 1e12 and 1e14 FLOP/s is 1e13.
 TEST(MeasuredRates, BetweenPointsTheRateIsInterpolatedOnLogarithmicScales) {
   const MeasuredRates rates(TwoPoints());

@@ -35,7 +35,7 @@ std::string CostsTable(const StepTime& time) {
 
 std::string TimeSection(const Plan& plan, const StepTime& time) {
   if (!(time.length > 0)) return Section("time", "Time", "<p>Nothing takes time.</p>\n");
-  const std::string speed = time.seconds ? SpeedText(plan, time) + " " + KnownSentence(time)
+  const std::string speed = time.seconds ? SpeedText(plan, time) + " " + KnownSentence(plan, time)
                                          : "The speed of the device is unknown: shares are of the FLOPs of a step.";
   const std::string saves = SaveText(plan, time);
   return Section(
