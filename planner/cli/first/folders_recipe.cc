@@ -85,15 +85,23 @@ int64_t SamplesOf(const std::vector<SourceCounts>& counts) {
   return samples;
 }
 
+EncoderSizes SizesOfEncoder(const YamlNode& model) {
+  const YamlEntry* kind = model.Find("kind");
+  EncoderSizes sizes{.kind = kind == nullptr ? "" : kind->value.text};
+  sizes.patch = std::max<int64_t>(1, NumberAt(model, "patch", 16));
+  // That of siglip_vit has a default.
+  sizes.pixel_shuffle = std::max<int64_t>(1, NumberAt(model, "pixel_shuffle", sizes.kind == "siglip_vit" ? 1 : 2));
+  sizes.max_image = NumberAt(model, "max_image", 1024);
+  return sizes;
+}
+
 Sizes SizesFor(const FolderParts& parts, const ImageProcessor& processor, const FolderCounts& counts,
                const YamlNode& models, int64_t gpus) {
   Sizes sizes;
   for (const YamlEntry& model : models.entries) {
     if (IsLanguageModel(model.value)) continue;
-    const int64_t patch = std::max<int64_t>(1, NumberAt(model.value, "patch", 16));
-    const bool siglip = IsAt(model.value, "kind", "siglip_vit");
-    const int64_t shuffle = std::max<int64_t>(1, NumberAt(model.value, "pixel_shuffle", siglip ? 1 : 2));
-    const int64_t side = std::max<int64_t>(1, NumberAt(model.value, "max_image", 1024) / patch);
+    const auto [kind, patch, shuffle, max_image] = SizesOfEncoder(model.value);
+    const int64_t side = std::max<int64_t>(1, max_image / patch);
     // A picture four times as wide as it is high has room in the table of positions.
     int64_t fits = std::max(shuffle * shuffle, std::min(kMostPatches, side * side / 4));
     if (processor.most_pixels > 0) fits = std::clamp(processor.most_pixels / patch / patch, shuffle * shuffle, fits);
@@ -300,9 +308,8 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
   ImageProcessor processor;
   for (const YamlEntry& model : models.value.entries) {
     if (IsLanguageModel(model.value)) continue;
-    const YamlEntry* kind = model.value.Find("kind");
     ABSL_ASSIGN_OR_RETURN(processor, ReadImageProcessor(parts.encoder ? parts.encoder->path : parts.weights.path,
-                                                        kind == nullptr ? "" : kind->value.text));
+                                                        SizesOfEncoder(model.value)));
     notes.insert(notes.end(), processor.notes.begin(), processor.notes.end());
   }
   FolderCounts counts;

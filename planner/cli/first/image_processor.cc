@@ -66,10 +66,10 @@ int64_t PixelsAt(const json& processor, std::initializer_list<const char*> keys)
 
 }  // namespace
 
-absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, std::string_view kind) {
+absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, const EncoderSizes& encoder) {
   const Defaults* own = nullptr;
   for (const Defaults& defaults : kDefaults) {
-    if (kind == defaults.kind) own = &defaults;
+    if (encoder.kind == defaults.kind) own = &defaults;
   }
   if (own == nullptr) return ImageProcessor{.resize = "bilinear", .grid = "ceil"};
   ImageProcessor processor{.resize = own->resize, .grid = own->grid, .least_pixels = own->least_pixels};
@@ -99,11 +99,23 @@ absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, std
   for (const char* key : {"image_mean", "image_std"}) {
     const auto found = says.find(key);
     if (found == says.end() || found->is_null() || *found == json({0.5, 0.5, 0.5})) continue;
-    problem(key, absl::StrCat("pixels of a ", std::string(kind), " are normalized by 0.5"));
+    problem(key, absl::StrCat("pixels of a ", encoder.kind, " are normalized by 0.5"));
   }
   for (const char* key : {"do_resize", "do_rescale", "do_normalize"}) {
     if (const auto found = says.find(key); found != says.end() && *found == false)
       problem(key, "images are resized, and their pixels normalized");
+  }
+  const auto number = [&](const char* key, int64_t of_config, std::string_view what) {
+    const auto found = says.find(key);
+    if (found != says.end() && !found->is_null() && *found != of_config)
+      problem(key, absl::StrCat("by config.json ", std::string(what), " ", of_config));
+  };
+  number("patch_size", encoder.patch, "a patch has a side of");
+  number("merge_size", encoder.pixel_shuffle, "the side of the square of patches that becomes one token is");
+  if (processor.grid == "square") {
+    const int64_t side = PixelsAt(says, {"size.height"}), width = PixelsAt(says, {"size.width"});
+    if (says.contains("size") && !says.at("size").is_null() && (side != encoder.max_image || width != side))
+      problem("size", absl::StrCat("by config.json an image has a side of ", encoder.max_image));
   }
   if (!problems.empty()) return absl::FailedPreconditionError(absl::StrJoin(problems, "\nerror: "));
   if (processor.grid == "smart_resize") {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,9 +17,15 @@ struct ImageProcessor {
   std::vector<std::string> notes;  // what was decided without the folder
 };
 
-// `kind`: of the encoder. `folder`: it has preprocessor_config.json, or processor_config.json with an image processor,
+// What its config.json says of an encoder.
+struct EncoderSizes {
+  std::string kind;
+  int64_t patch = 0, pixel_shuffle = 0, max_image = 0;  // pixels, patches, pixels
+};
+
+// `folder`: of the encoder. It has preprocessor_config.json, or processor_config.json with an image processor,
 // or none. FailedPrecondition: the processor does what no recipe can say, a line each; Unavailable, InvalidArgument: a
 // file cannot be read, or is none.
-absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, std::string_view kind);
+absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, const EncoderSizes& encoder);
 
 }  // namespace planwright

@@ -1,0 +1,94 @@
+// What the image processor of a published folder says, in the words of `data`, and what no recipe can say.
+#include "planner/cli/first/image_processor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "planner/base/files/file_io.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const EncoderSizes kQwen = {.kind = "qwen_vit", .patch = 16, .pixel_shuffle = 2, .max_image = 768},
+                   kSiglip = {.kind = "siglip_vit", .patch = 14, .pixel_shuffle = 1, .max_image = 384};
+
+class ImageProcessorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "processorXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  absl::StatusOr<ImageProcessor> Read(const EncoderSizes& encoder, const std::string& text,
+                                      const std::string& name = "preprocessor_config.json") {
+    for (const auto& old : std::filesystem::directory_iterator(folder_)) std::filesystem::remove(old.path());
+    if (!text.empty()) EXPECT_TRUE(WriteFileAtomically(folder_ + "/" + name, text).ok());
+    return ReadImageProcessor(folder_, encoder);
+  }
+
+  std::string folder_;
+};
+
+TEST_F(ImageProcessorTest, OfQwenHasItsBounds) {
+  const std::string released = R"({"size": {"shortest_edge": 4096, "longest_edge": 16777216}, "patch_size": 16,
+      "temporal_patch_size": 2, "merge_size": 2, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]})";
+  const auto processor = Read(kQwen, released);
+  ASSERT_TRUE(processor.ok()) << processor.status();
+  EXPECT_EQ(processor->resize, "bicubic_8bit");
+  EXPECT_EQ(processor->grid, "smart_resize");
+  EXPECT_EQ(processor->least_pixels, 4096);
+  EXPECT_EQ(processor->most_pixels, 16777216);
+  EXPECT_THAT(processor->notes, IsEmpty());
+  // As transformers 5 saves a processor as a whole, and with the older names of the bounds.
+  const auto whole = Read(kQwen, R"({"image_processor": {"min_pixels": 1024, "max_pixels": 2048, "resample": 2}})",
+                          "processor_config.json");
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->resize, "bilinear_8bit");
+  EXPECT_EQ(whole->least_pixels, 1024);
+  EXPECT_EQ(whole->most_pixels, 2048);
+}
+
+TEST_F(ImageProcessorTest, OfSiglipHasItsFilter) {
+  for (const auto& [resample, resize] : {std::pair("2", "bilinear_8bit"), std::pair("3", "bicubic_8bit")}) {
+    const auto processor =
+        Read(kSiglip, std::string(R"({"size": {"height": 384, "width": 384}, "resample": )") + resample + "}");
+    ASSERT_TRUE(processor.ok()) << processor.status();
+    EXPECT_EQ(processor->resize, resize);
+    EXPECT_EQ(processor->grid, "square");
+  }
+}
+
+TEST_F(ImageProcessorTest, WithoutAFileItIsTold) {
+  const auto processor = Read(kSiglip, "");
+  ASSERT_TRUE(processor.ok()) << processor.status();
+  EXPECT_EQ(processor->resize, "bicubic_8bit");
+  EXPECT_THAT(processor->notes, ElementsAre(HasSubstr("has no preprocessor_config.json")));
+  EXPECT_EQ(Read(kQwen, "")->least_pixels, 65536);
+}
+
+// All of it at once.
+TEST_F(ImageProcessorTest, WhatCannotBeExpressedIsRefusedByKey) {
+  const auto qwen = Read(kQwen, R"({"resample": 1, "image_mean": [0.48, 0.46, 0.41], "patch_size": 14, "merge_size": 4,
+                                    "do_rescale": false})");
+  EXPECT_EQ(qwen.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(qwen.status().message()),
+              AllOf(HasSubstr("resample = 1 cannot be expressed"), HasSubstr("image_mean = [0.48,0.46,0.41]"),
+                    HasSubstr("patch_size = 14 cannot be expressed: by config.json a patch has a side of 16"),
+                    HasSubstr("merge_size = 4"), HasSubstr("do_rescale = false")));
+  const auto siglip = Read(kSiglip, R"({"size": {"height": 224, "width": 224}})");
+  EXPECT_THAT(std::string(siglip.status().message()), HasSubstr("by config.json an image has a side of 384"));
+  EXPECT_EQ(Read(kQwen, "{").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Read(kQwen, "[]").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace planwright
