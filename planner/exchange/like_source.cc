@@ -96,13 +96,13 @@ void AddCopies(const ReadFolder& source, std::vector<OutTensor>& ours) {
   std::vector<OutTensor> copies;
   for (const auto& [name, tensor] : source.weights->all()) {
     const DialectExtra* extra = source.said.dialects->FindExtra(name);
-    if (extra == nullptr || extra->copy_of.empty()) continue;
+    if (extra == nullptr) continue;
     const auto named = [&ours](const std::string& wanted) {
       return std::find_if(ours.begin(), ours.end(), [&](const OutTensor& one) { return one.name == wanted; });
     };
-    const auto original = named(extra->copy_of);
-    if (original == ours.end() || named(name) != ours.end()) continue;
-    copies.push_back(*original);
+    const std::string* original = extra->Original([&](const std::string& one) { return named(one) != ours.end(); });
+    if (original == nullptr || named(name) != ours.end()) continue;
+    copies.push_back(*named(*original));
     copies.back().name = name;
     copies.back().parameter = false;
   }

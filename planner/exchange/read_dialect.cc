@@ -198,7 +198,9 @@ class DialectReader {
     Json list = Json::array();
     if (value != nullptr) {
       list = *value;
-    } else if (!insert.otherwise.empty() && !keys_.Has(insert.paths.front())) {
+    } else if (keys_.Has(insert.paths.front())) {
+      list = Json();
+    } else if (!insert.otherwise.empty()) {
       list = Json::parse(insert.otherwise);
     }
     const std::optional<std::set<int64_t>> blocks = keys_.List(list, path);
@@ -255,6 +257,8 @@ class DialectReader {
         findings().Problem(
             keys_.PathOf(path), "",
             absl::StrCat("is missing, and is then ", rule.otherwise, ", which cannot be expressed: ", rule.why));
+      } else if (!rule.otherwise.empty() && rule.kind == RuleKind::kOnly) {
+        ReadRule(rule, path, Json());  // null is not what the key is where it is not there
       }
     }
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/state/dialect/dialect_forms.h"
 #include "tests/exchange/dialect_judge.h"
 #include "tests/support/compiled.h"
@@ -21,8 +22,8 @@ std::string WeightsOfDecoders(const DialectSet& dialects) {
   for (const char* name :
        {"lm_head.weight", "language_model.lm_head.weight", "model.layers.12.self_attn.rotary_emb.inv_freq"}) {
     if (const DialectExtra* extra = dialects.FindExtra(name))
-      absl::StrAppend(&text, name, extra->what, "|", extra->who, "|", extra->copy_of, "|", extra->own_key,
-                      extra->own_value, "\n");
+      absl::StrAppend(&text, name, extra->what, "|", extra->who, "|", absl::StrJoin(extra->copy_of, " "), "|",
+                      extra->own_key, extra->own_value, "\n");
   }
   for (const auto& [kind, all] : FormsOf(dialects)) {
     for (const DialectForms& dialect : all) {
@@ -139,7 +140,11 @@ std::vector<Toy> ExpertsOf(const Toy& qwen) {
     bare.config["text_config"].erase(key);
   sparse.config["text_config"]["decoder_sparse_step"] = 2;
   sparse.config["text_config"]["mlp_only_layers"] = nlohmann::ordered_json::array();
-  return {qwen, released, bare, sparse};
+  // Matrices that are squares.
+  Toy square = qwen, square_down = qwen;
+  square.config["text_config"]["moe_intermediate_size"] = 14;
+  square_down.config["text_config"]["moe_intermediate_size"] = 28;
+  return {qwen, released, bare, sparse, square, square_down};
 }
 
 void AddQwen3Vl(DialectJudge& judge) {

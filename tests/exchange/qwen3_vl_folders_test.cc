@@ -10,6 +10,7 @@
 #include "planner/exchange/write_config.h"
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/state/weights/fit.h"
+#include "planner/state/weights/read_values.h"
 #include "planner/state/weights/weight_files.h"
 #include "tests/exchange/refusals.h"
 #include "tests/exchange/toy_folder.h"
@@ -238,6 +239,8 @@ TEST_F(Qwen3Vl, WhatCannotBeExpressedIsNamedByKeyAndValue) {
   const testing::Refusal refusals[] = {
       {"qwen3_vl", "text_config/rope_parameters/rope_type", "\"yarn\"", "only \"default\""},
       {"qwen3_vl", "text_config/rope_parameters/mrope_interleaved", "false", "three axes alternate"},
+      {"qwen3_vl", "text_config/rope_parameters/mrope_section/1", "0", "is no integer from 1"},
+      {"qwen3_vl", "text_config/rope_parameters/mrope_section/2", "0", "is no integer from 1"},
       {"qwen3_vl", "text_config/quantization_config", "{\"bits\": 4}", "not quantized"},
       {"qwen3_vl", "quantization_config", "{\"bits\": 4}", "not quantized"},
       {"qwen3_vl", "vision_config/rope_parameters/rope_type", "\"default\"", "only \"axial\""},
@@ -245,11 +248,61 @@ TEST_F(Qwen3Vl, WhatCannotBeExpressedIsNamedByKeyAndValue) {
       {"qwen3_vl", "vision_config/num_position_embeddings", "26", "is no square"},
       {"qwen3_vl", "vision_config/out_hidden_size", "40", "is not text_config.hidden_size, which is 36"},
       {"qwen3_vl", "vision_config/window_size", "112", "is not known"},
+      {"qwen3_vl", "vision_config/deepstack_visual_indexes", "null", "is no list"},
       {"qwen3_vl", "vision_config/model_type", "\"qwen2_5_vl\"", "cannot be expressed, only "},
       {"qwen3_vl_moe", "text_config/norm_topk_prob", "false", "divided by their sum"},
       {"qwen3_vl_moe", "text_config/sliding_window", "128", "all earlier tokens"},
+      {"qwen3_vl_moe", "text_config/moe_intermediate_size", "14", "hidden_size of 28: matrices of experts are square"},
+      {"qwen3_vl_moe", "text_config/moe_intermediate_size", "28", "hidden_size of 28: matrices of experts are square"},
   };
   testing::ExpectRefusals(refusals);
+}
+
+// Without the list transformers takes its own; a list of two numbers it cannot read.
+TEST_F(Qwen3Vl, WhatIsMissingOfTheSectionIsNamed) {
+  Toy toy = ReadToy("qwen3_vl");
+  toy.config["text_config"]["head_dim"] = 128;
+  ordered_json& rope = toy.config["text_config"]["rope_parameters"];
+  rope["mrope_section"] = {4, 2};
+  Findings of_two;
+  ReadModel(toy.config, {}, of_two);
+  EXPECT_THAT(of_two.problems,
+              ElementsAre(Field(&Finding::message, HasSubstr("the third number of mrope_section is missing"))));
+  rope.erase("mrope_section");
+  Findings of_none;
+  const SaidModel model = ReadModel(toy.config, {}, of_none);
+  EXPECT_THAT(of_none.problems, IsEmpty());
+  EXPECT_EQ(model.language->Find("rope.height")->number(), 20);
+  EXPECT_EQ(model.language->Find("rope.width")->number(), 20);
+  Toy small = ReadToy("qwen3_vl");
+  small.config["text_config"]["rope_parameters"].erase("mrope_section");
+  EXPECT_THAT(Imported(small).findings.problems,
+              Contains(AllOf(Field(&Finding::where, "default without rope_parameters.mrope_section"),
+                             Field(&Finding::message, HasSubstr("is of no recipe")))));
+}
+
+// A head that a tied folder stores beside the embedding must be a copy of it, and leaves as one.
+TEST_F(Qwen3Vl, AStoredHeadOfATiedModelIsACopy) {
+  constexpr char kHead[] = "lm_head.weight", kEmbedding[] = "model.language_model.embed_tokens.weight";
+  for (const std::string& name : kQwens) {
+    SCOPED_TRACE(name);
+    Toy toy = ReadToy(name);
+    toy.config["tie_word_embeddings"] = true;
+    toy.tensors[kHead] = toy.tensors.at(kEmbedding);
+    const ImportedModel imported = Imported(toy, name);
+    EXPECT_THAT(imported.findings.problems, IsEmpty());
+    WeightsFit fit = FitWeights(Extended(TypeOf(name), imported.text, name));
+    EXPECT_EQ(fit.problems, std::vector<std::string>());
+    EXPECT_THAT(WrongExtras(fit), IsEmpty());
+    ToyTensor& head = toy.tensors.at(kHead);
+    head.bytes.assign(static_cast<size_t>(4 * ElementsOf(head.shape)), '\0');
+    head.bytes[4 * 100 + 3] = 0x3f;
+    const std::string wrong = absl::StrCat("lm_head.weight is no copy of ", kEmbedding, ": element 100");
+    EXPECT_THAT(Imported(toy, name + "_other").findings.problems,
+                ElementsAre(Field(&Finding::where, HasSubstr(wrong))));
+    WeightsFit other = FitWeights(Extended(TypeOf(name), imported.text, name + "_other"));
+    EXPECT_THAT(WrongExtras(other), ElementsAre(HasSubstr(wrong)));
+  }
 }
 
 }  // namespace

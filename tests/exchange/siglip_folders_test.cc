@@ -263,6 +263,7 @@ TEST_F(Siglip, WhatCannotBeExpressedIsNamedByKeyAndValue) {
   const testing::Refusal refusals[] = {
       {"llava", "vision_feature_layer", "-2", "the last block"},
       {"llava", "vision_feature_layer", "[-2,-1]", "the last block"},
+      {"llava", "vision_feature_layer", "null", "the last block"},
       {"llava", "vision_feature_select_strategy", "\"default\"", "no class token"},
       {"llava", "projector_hidden_act", "\"relu\"", "inside the projector"},
       {"llava", "multimodal_projector_bias", "false", "have a bias"},

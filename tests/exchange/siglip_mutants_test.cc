@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/state/dialect/dialect_forms.h"
 #include "tests/exchange/dialect_judge.h"
 #include "tests/support/compiled.h"
@@ -24,8 +25,8 @@ std::string WeightsOfSiglip(const DialectSet& dialects) {
         "logit_scale", "logit_bias", "language_model.lm_head.weight"}) {
     const DialectExtra* extra = dialects.FindExtra(name);
     if (extra == nullptr) continue;
-    absl::StrAppend(&text, name, extra->what, "|", extra->who, "|", extra->copy_of, "|", extra->own_key,
-                    extra->own_value, "|");
+    absl::StrAppend(&text, name, extra->what, "|", extra->who, "|", absl::StrJoin(extra->copy_of, " "), "|",
+                    extra->own_key, extra->own_value, "|");
     for (size_t i = 0; extra->sizes && i < extra->sizes->size(); ++i) {
       const DialectSize& size = (*extra->sizes)[i];
       absl::StrAppend(&text, size.any, size.formula ? size.formula->text() : "", ",");

@@ -44,6 +44,11 @@ bool MatchesPattern(std::string_view pattern, std::string_view text) {
   return false;
 }
 
+const std::string* DialectExtra::Original(const std::function<bool(const std::string&)>& has) const {
+  const auto found = std::find_if(copy_of.begin(), copy_of.end(), has);
+  return found == copy_of.end() ? nullptr : &*found;
+}
+
 bool Dialect::composite() const {
   return std::any_of(lines.begin(), lines.end(),
                      [](const DialectLine& line) { return std::holds_alternative<DialectPart>(line); });

@@ -5,6 +5,7 @@
 // docs/model/notation.md#dialects explains every line of the notation.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -164,10 +165,13 @@ struct DialectExtra {
   bool anywhere = false;
   std::optional<std::vector<DialectSize>> sizes;  // none: any
   std::string is;                                 // as JSON; empty: any numbers
-  std::string copy_of;                            // the tensor whose numbers it has; empty: none
+  DialectPaths copy_of;            // the tensor whose numbers it has: the one of these that a folder has; empty: none
   std::string own_key, own_value;  // of the recipe: with them the model has such a tensor of its own; empty: never
   std::string what, who;
   StatedLine line;
+
+  // The first name of copy_of that a folder has; null: none, or it is no copy.
+  const std::string* Original(const std::function<bool(const std::string&)>& has) const;
 };
 
 // optional, missing

@@ -44,7 +44,7 @@ DialectSize TakeSize(LineReader& line) {
   return size;
 }
 
-// "[..]PATTERN [SIZES] [is VALUE|copy of NAME [unless KEY VALUE]]: WHAT, WHO"
+// "[..]PATTERN [SIZES] [is VALUE|copy of NAME | NAME ... [unless KEY VALUE]]: WHAT, WHO"
 void ParseExtra(LineReader& line, Dialect& dialect) {
   DialectExtra& extra = dialect.extras.emplace_back();
   extra.line = line.line();
@@ -62,7 +62,7 @@ void ParseExtra(LineReader& line, Dialect& dialect) {
     extra.is = TakeValue(line, false);
   } else if (line.TakeIf("copy")) {
     line.Need("of");
-    extra.copy_of = line.Take("the name of a tensor");
+    extra.copy_of = TakePaths(line);
     if (line.TakeIf("unless")) {
       extra.own_key = line.Take("a key of the recipe");
       extra.own_value = line.Take("a value of the recipe");

@@ -57,7 +57,8 @@ class LeftOver {
     const KnownExtra* extra = FindKnownExtra(name);
     // A copy is one beside its original, of models that have no such tensor of their own.
     const bool copies = extra != nullptr && !extra->copy_of.empty();
-    if (copies && (other != file_names_.end() || !used.contains(extra->copy_of))) extra = nullptr;
+    const auto taken = [&used](const std::string& original) { return used.contains(original); };
+    if (copies && (other != file_names_.end() || extra->Original(taken) == nullptr)) extra = nullptr;
     if (other != file_names_.end() && other->second != source.named) {
       source.elsewhere.push_back(name);
     } else if (extra != nullptr) {

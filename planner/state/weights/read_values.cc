@@ -204,10 +204,10 @@ std::string WrongExtra(WeightFiles& files, const KnownExtra& extra, const std::s
 std::string WrongCopy(const WeightFiles& files, const KnownExtra& extra, const std::string& name) {
   constexpr int64_t kPiece = int64_t{1} << 20;
   const WeightTensor& copy = files.all().at(name);
-  const auto found = files.all().find(extra.copy_of);
-  if (found == files.all().end()) return "";  // it is missing, which is told elsewhere
-  const WeightTensor& original = found->second;
-  const std::string differs = absl::StrCat(files.PlaceOf(name), " is no copy of ", extra.copy_of);
+  const std::string* of = extra.Original([&](const std::string& one) { return files.all().contains(one); });
+  if (of == nullptr) return "";  // it is missing, which is told elsewhere
+  const WeightTensor& original = files.all().at(*of);
+  const std::string differs = absl::StrCat(files.PlaceOf(name), " is no copy of ", *of);
   if (copy.type != original.type || copy.shape != original.shape)
     return absl::StrCat(differs, ": it has another type or shape");
   std::vector<std::byte> a(static_cast<size_t>(std::min(kPiece, copy.bytes))), b = a;

@@ -222,7 +222,8 @@ TEST(ParseDialect, Tensors) {
   EXPECT_EQ(extra.is, "1");
   EXPECT_EQ(extra.what, "scales of blocks");
   EXPECT_EQ(extra.who, "users, all of them");
-  EXPECT_EQ(DialectOf("extra a [hidden] copy of b.c: a copy, others").extras.at(0).copy_of, "b.c");
+  EXPECT_THAT(DialectOf("extra a [hidden] copy of b.c: a copy, others").extras.at(0).copy_of, ElementsAre("b.c"));
+  EXPECT_THAT(DialectOf("extra a copy of b | c.d: a copy, others").extras.at(0).copy_of, ElementsAre("b", "c.d"));
   const DialectExtra copy = DialectOf("extra a copy of b.c unless norm none: a copy, others").extras.at(0);
   EXPECT_EQ(copy.own_key + ": " + copy.own_value, "norm: none");
   EXPECT_EQ(LineProblem("extra a: scales").substr(0, 3), "9 b") << "who needs it?";
