@@ -247,9 +247,16 @@ class DialectWriter {
   std::set<std::string> done_;
 };
 
-// A problem for each number of a part that comes back as another one.
+// Whether `run` has features of inner layers, and is `read` without them.
+bool LacksTaps(const SaidPart& run, const SaidPart& read) {
+  const char taps = run.statement->TapLetter();
+  std::string letters = run.letters;
+  return taps != 0 && std::erase(letters, taps) > 0 && letters == read.letters;
+}
+
+// A problem for each number of a part that comes back as another one. `alone`: the part is exported without the other.
 void ComparePart(const Dialect& dialect, const std::optional<SaidPart>& run, const std::optional<SaidPart>& read,
-                 Findings& findings) {
+                 bool alone, Findings& findings) {
   if (!run || !read) return;
   std::set<std::string> told;
   for (const DialectSayable& only : dialect.sayable) {
@@ -260,9 +267,14 @@ void ComparePart(const Dialect& dialect, const std::optional<SaidPart>& run, con
   }
   for (const auto& [key, said] : run->numbers) {
     if (key == "pattern" || key == "layers") {  // they say the same in two ways
-      if (run->letters != read->letters)
+      if (alone && LacksTaps(*run, *read)) {
+        findings.Problem(said.from, said.text(),
+                         "has features of inner layers of an encoder: such a part cannot be exported alone, export "
+                         "the whole model, without --module");
+      } else if (run->letters != read->letters) {
         findings.Problem(said.from, said.text(),
                          absl::StrCat("cannot be expressed: ", dialect.name(), " has ", read->letters));
+      }
       continue;
     }
     const Said* back = read->Find(key);
@@ -299,8 +311,9 @@ WrittenConfig ConfigIn(const Dialect& dialect, const Dialect* language, const Pl
     problem.message = absl::StrCat("is what export would write, and it ", problem.message);
     findings.problems.push_back(std::move(problem));
   }
-  ComparePart(dialect, run.encoder, written.read.encoder, findings);
-  ComparePart(dialect, run.language, written.read.language, findings);
+  const bool alone = !run.encoder || !run.language;
+  ComparePart(dialect, run.encoder, written.read.encoder, alone, findings);
+  ComparePart(dialect, run.language, written.read.language, alone, findings);
   return written;
 }
 

@@ -21,21 +21,29 @@
 namespace planwright {
 namespace {
 
-// Whether some module turns images into rows. One of which that is not known is none.
-bool HasEncoder(const Recipe& recipe) {
-  return std::any_of(recipe.modules.begin(), recipe.modules.end(), [](const ModuleRecipe& module) {
+// The first module that turns images into rows; null: none. One of which that is not known is none.
+const ModuleRecipe* EncoderOf(const Recipe& recipe) {
+  const auto found = std::find_if(recipe.modules.begin(), recipe.modules.end(), [](const ModuleRecipe& module) {
     return AllKnown(module.model.kind) && !CarriesLoss(module.model);
   });
+  return found == recipe.modules.end() ? nullptr : &*found;
 }
+
+// Whether both are written in the same file.
+bool InOneFile(const Location& a, const Location& b) { return a.file && b.file && *a.file == *b.file; }
 
 // Files of data with a tokenizer can say which id marks images, so that it is not known yet whether one is missing.
 void CheckImageToken(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems) {
   const DataRecipe& data = recipe.data;
   if (!AllKnown(data.kind, data.tokenizer, data.image_token)) return;
   const bool bytes = TextIsBytes(data);
-  if (!RowOf(*data.kind).tokenized && HasEncoder(recipe) && !fields.Has("image_token")) {
+  const ModuleRecipe* encoder = EncoderOf(recipe);
+  if (!RowOf(*data.kind).tokenized && encoder != nullptr && !fields.Has("image_token")) {
+    // The file of the encoder, which this recipe extends, may have one.
+    const bool began = data.kind.where.known() && !InOneFile(data.kind.where, encoder->name.where);
     problems.Error(DiagnosticKind::kMissingKey, data.where, "`data.image_token` is missing",
-                   "add `image_token`: the token id whose places take image rows");
+                   Cat("add `image_token`: the token id whose places take image rows",
+                       began ? "; `data` of another `kind` keeps no key of an extended file, also not this one" : ""));
   }
   if (bytes && data.image_token && data.image_token->value != kBytesImageToken) {
     problems.Error(

@@ -55,6 +55,24 @@ TEST_F(CompareLogitsTest, EqualLogits) {
               HasSubstr("verdict: the same model. The median position differs by 0, none of 2 by more than 2."));
 }
 
+// The tokens have no images, so nothing is known of an encoder.
+TEST_F(CompareLogitsTest, TheVerdictNamesEncodersThatAreNotCompared) {
+  const auto same = Compare({1, 3, 0, 4}, {1, 3, 0, 4}), other = Compare({1, 3, 4, 0}, {1, 3, 0, 4});
+  ASSERT_TRUE(same.ok() && other.ok());
+  Plan plan;
+  plan.precision = "fp64";
+  plan.modules.resize(2);
+  plan.modules[0].name = "eye", plan.modules[0].has_images = true;
+  plan.modules[1].name = "language", plan.modules[1].carries_loss = true;
+  EXPECT_THAT(LogitsText(theirs_, plan, *same, 1000),
+              HasSubstr("verdict: the same language model; the encoder (eye) is not compared, as the tokens have no "
+                        "images. The median position differs by 0,"));
+  EXPECT_THAT(LogitsText(theirs_, plan, *other, 1000), HasSubstr("verdict: not the same model."));
+  EXPECT_EQ(LogitsJson(theirs_, plan, *same)["not_compared"], nlohmann::ordered_json::array({"eye"}));
+  plan.modules[1].has_images = true;
+  EXPECT_THAT(LogitsText(theirs_, plan, *same, 1000), HasSubstr("the encoders (eye, language) are not compared"));
+}
+
 TEST_F(CompareLogitsTest, NumbersByHand) {
   // Position 0 is the same; at position 1 the logits are exchanged: differences of 4.
   const auto other = Compare({1, 3, 4, 0}, {1, 3, 0, 4});

@@ -225,6 +225,22 @@ TEST_F(Qwen3Vl, DeepStackOfReleasesIsLettersOfBothPatterns) {
               ElementsAre(Field(&Finding::message, "cannot be expressed, only numbers that ascend")));
 }
 
+// Features of inner layers come from an encoder, and no folder of a language model says where they go.
+TEST_F(Qwen3Vl, ALanguageModelWithFeaturesOfInnerLayersIsNotExportedAlone) {
+  const std::string name = "qwen3_vl_deepstack";
+  const Plan plan = Extended(TypeOf(name), Imported(ReadToy(name)).text, "source");
+  EXPECT_EQ(*TakeLife(In("run")), 1);
+  EXPECT_TRUE(WriteLifeStart(In("run"), 1, testing::StartOf(plan)).ok());
+  testing::WriteCheckpointOf(plan, In("run"), 2, 1);
+  ExportRequest request{.from = In("run"), .to = In("home"), .shard_bytes = int64_t{5'000'000'000}};
+  request.module = "language";
+  const absl::StatusOr<ExportedRun> exported = ExportRun(request, {});
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_THAT(exported->findings.problems,
+              Contains(AllOf(Field(&Finding::where, "module language pattern"),
+                             Field(&Finding::message, HasSubstr("cannot be exported alone, export the whole model")))));
+}
+
 // A recipe that was written by hand begins with none of them either.
 TEST_F(Qwen3Vl, TensorsOfDeepStackAreLeftOver) {
   Toy toy = ReadToy("qwen3_vl");

@@ -148,6 +148,14 @@ class FromPhotos(unittest.TestCase):
             self.assertRegex(recipe, r"min_patches: 64\b")
             ran = self.shell("plan launch mine.yaml --local --yes --steps 2 --run-dir run", at)
             self.assertEqual(ran.returncode, 0, ran.stdout)
+            # Of few positions most are of the largest image, which is chosen so that a text fits beside it.
+            config["text_config"]["max_position_embeddings"] = 512
+            (at / "qwen/config.json").write_text(json.dumps(config))
+            made = self.shell(init.replace(" data.max_patches=64", "") + " --replace", at)
+            self.assertEqual(made.returncode, 0, made.stdout)
+            recipe = (at / "mine.yaml").read_text()
+            self.assertRegex(recipe, r"sequence_length: 512\b")
+            self.assertRegex(recipe, r"max_patches: 1636\b")
             self.assertIn('pattern: "VVDVD"', recipe)
             config["vision_config"]["deepstack_visual_indexes"] = [2, 1]
             (at / "qwen/config.json").write_text(json.dumps(config))

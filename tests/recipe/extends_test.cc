@@ -34,6 +34,30 @@ TEST(Extends, AnotherKindReplacesTheWholeMap) {
   EXPECT_EQ(*recipe.data.max_images, 3);  // the default again: base's 0 was a key of mock
 }
 
+// The extended file has the image token, of data of another kind.
+TEST(Extends, ALostImageTokenIsToldOf) {
+  const std::string encoder =
+      "models: {eye: {kind: radio_vit, layers: 1, hidden: 8, heads: 2, ffn: 8, patch: 4, class_tokens: 1, "
+      "max_image: 16, projector: {hidden: 8}}}\n"
+      "modules: {eye: {model: eye, placement: {first_rank: 0, ranks: 1}}}\nbridges: [{from: eye, to: language}]\n";
+  const std::string lost = "`data` of another `kind` keeps no key of an extended file, also not this one";
+  TempRecipes files;
+  files.Write("text.yaml", kSmallRecipe);
+  files.Write("base.yaml", "extends: text.yaml\n" + encoder);
+  const std::string text = "extends: base.yaml\nname: mine\ndata: {kind: recorded, path: b.safetensors}\n";
+  Diagnostics problems;
+  ASSERT_TRUE(ReadRecipe(files.Write("r.yaml", text), {}, problems));
+  ASSERT_EQ(problems.as_found().size(), 1u);
+  EXPECT_EQ(problems.as_found()[0].message, "`data.image_token` is missing");
+  EXPECT_TRUE(problems.as_found()[0].help.ends_with(lost)) << problems.as_found()[0].help;
+  // Here nothing is lost.
+  Diagnostics own;
+  ASSERT_TRUE(ReadRecipe(
+      files.Write("own.yaml", "extends: text.yaml\ndata: {kind: recorded, path: b.safetensors}\n" + encoder), {}, own));
+  ASSERT_EQ(own.as_found().size(), 1u);
+  EXPECT_EQ(own.as_found()[0].help, "add `image_token`: the token id whose places take image rows");
+}
+
 TEST(Extends, PathsAreRelativeToTheFileThatNamesThem) {
   TempRecipes files;
   files.Write("shared/base.yaml", std::string(kSmallRecipe) + "initialize: {from: ../weights/w.safetensors}\n");

@@ -108,6 +108,7 @@ UNSEEN = {
     "128_images_of_one_size": "two numbers that do not fit",
     "129_squares_of_shards": "keys of a model and of the data",
     "130_squares_longer_than_a_sample": "two numbers that do not fit",
+    "131_features_of_two_encoders": "the letters of a pattern, and how many bridges there are",
 }
 
 

@@ -95,6 +95,15 @@ EncoderSizes SizesOfEncoder(const YamlNode& model) {
   return sizes;
 }
 
+// Tokens that an image may have at most: a text stands beside it in a sample, which is no longer than was asked for or
+// than the model knows positions.
+int64_t MostImageTokens(const FolderParts& parts) {
+  const int64_t positions = parts.weights.positions > 0 ? std::min(parts.weights.positions, kMostTokens) : kMostTokens;
+  int64_t room = 1;
+  while (2 * room <= positions) room *= 2;
+  return std::max<int64_t>(1, std::min(NumberAt(parts.asked, "batch.sequence_length", room), kMostTokens) * 4 / 5);
+}
+
 Sizes SizesFor(const FolderParts& parts, const ImageProcessor& processor, const FolderCounts& counts,
                const YamlNode& models, int64_t gpus) {
   Sizes sizes;
@@ -104,6 +113,7 @@ Sizes SizesFor(const FolderParts& parts, const ImageProcessor& processor, const 
     const int64_t side = std::max<int64_t>(1, max_image / patch);
     // A picture four times as wide as it is high has room in the table of positions.
     int64_t fits = std::max(shuffle * shuffle, std::min(kMostPatches, side * side / 4));
+    fits = std::min(fits, MostImageTokens(parts) * shuffle * shuffle);
     if (processor.most_pixels > 0) fits = std::clamp(processor.most_pixels / patch / patch, shuffle * shuffle, fits);
     sizes.patches = NumberAt(parts.asked, "data.max_patches", fits);
     if (processor.grid == "square") sizes.patches = side * side;

@@ -82,7 +82,9 @@ bool CheckTaps(const BridgeRecipe& bridge, const Recipe& recipe, const ModuleRec
     return false;
   }
   const auto leads_here = [&](const BridgeRecipe& other) { return AllKnown(other.to) && *other.to == *bridge.to; };
-  if (taken == 0 || std::count_if(recipe.bridges.begin(), recipe.bridges.end(), leads_here) == 1) return true;
+  const auto first = std::find_if(recipe.bridges.begin(), recipe.bridges.end(), leads_here);
+  if (taken == 0 || std::count_if(first, recipe.bridges.end(), leads_here) == 1) return true;
+  if (&*first != &bridge) return false;  // told of the first
   diagnostics.Error(
       DiagnosticKind::kPatternConflict, to.model.pattern.where,
       absl::StrCat("the layers of ", *to.name, " take features of inner layers, and several encoders feed the model"),

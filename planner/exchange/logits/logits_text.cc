@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "planner/base/paper/table.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
@@ -64,6 +65,23 @@ std::string HintText(const LogitsComparison& comparison) {
          "positions, q and k: look at embedding, norms and their epsilon, v and output of attention, MLPs, experts.";
 }
 
+// The modules that the tokens do not run: without an image no encoder has work.
+std::vector<std::string> NotCompared(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Module& module : plan.modules) {
+    if (module.has_images) names.push_back(module.name);
+  }
+  return names;
+}
+
+// "the same model.", or what of it is the same.
+std::string SameText(const Plan& plan) {
+  const std::vector<std::string> names = NotCompared(plan);
+  if (names.empty()) return "the same model.";
+  return Cat("the same language model; the ", names.size() > 1 ? "encoders (" : "encoder (", absl::StrJoin(names, ", "),
+             names.size() > 1 ? ") are" : ") is", " not compared, as the tokens have no images.");
+}
+
 std::string VerdictText(const ReferenceLogits& theirs, const Plan& plan, const LogitsComparison& comparison) {
   if (!comparison.finite) {
     return Cat("not the same model. At ", PlaceText(comparison.worst), " our logit of token ",
@@ -71,7 +89,7 @@ std::string VerdictText(const ReferenceLogits& theirs, const Plan& plan, const L
                Exact(comparison.worst.widest.theirs), ".");
   }
   const std::string single = Short(kOfOnePosition * comparison.tolerance);
-  return Cat(comparison.good() ? "" : "not ", "the same model. The median position differs by ",
+  return Cat(comparison.good() ? SameText(plan) : "not the same model.", " The median position differs by ",
              Short(comparison.difference), ", ", comparison.beyond > 0 ? WithCommas(comparison.beyond) : "none", " of ",
              WithCommas(comparison.positions), " by more than ", single, ". ", Short(comparison.tolerance), " and ",
              single, " are allowed (", ComputedInName(OursIn(plan)), " beside ", ComputedInName(theirs.computed_in()),
@@ -116,6 +134,7 @@ std::string LogitsText(const ReferenceLogits& theirs, const Plan& plan, const Lo
 nlohmann::ordered_json LogitsJson(const ReferenceLogits& theirs, const Plan& plan, const LogitsComparison& comparison) {
   nlohmann::ordered_json json = {
       {"same", comparison.good()},
+      {"not_compared", NotCompared(plan)},
       {"tolerance", comparison.tolerance},
       {"file", theirs.path()},
       {"by", theirs.said()},

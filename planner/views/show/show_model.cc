@@ -21,9 +21,13 @@ int64_t Rounded(double flops) { return std::llround(flops); }
 // Layer by layer, forward only: what a layer costs backward depends on what is trained, and is in the table below.
 std::string LayersText(const Module& module, size_t width) {
   Table table({"layer", "", "kind", "parameters", "forward FLOPs"});
+  const ModelStatement* statement = StatementOf(module);
+  const char taps = statement != nullptr ? statement->TapLetter() : '\0';
   for (const LayerSummary& layer : module.layers) {
+    // What makes features of an encoder's inner layers is counted with its projector.
+    const bool projects = layer.kind == taps && layer.parameters == 0 && module.projector_count > 0;
     table.Add({layer.frame, std::string(1, layer.kind), std::string(LayerWordOf(module, layer.kind)),
-               WithCommas(layer.parameters), WithCommas(layer.forward_flops)});
+               projects ? "of the projector" : WithCommas(layer.parameters), WithCommas(layer.forward_flops)});
   }
   return table.Text("  ", width);
 }

@@ -106,6 +106,16 @@ TEST(ShowBridges, ListsHalfOpenSamples) {
   EXPECT_THAT(ShowBridges(SixRanks()), HasSubstr("encoder ──▶ language   equal"));
 }
 
+// The parameters of a merger of inner layers are the projector's.
+TEST(ShowModel, LayersWhoseParametersAreOfTheProjectorSayIt) {
+  Plan plan = SixRanks();
+  Module& encoder = plan.modules[0];
+  encoder.kind = "qwen_vit", encoder.projector_count = 10;
+  encoder.layers = {{.kind = 'V', .frame = "inner.0", .parameters = 7}, {.kind = 'D', .frame = "inner.1"}};
+  EXPECT_THAT(ShowModel(plan, TimeStep(plan), 400),
+              ::testing::ContainsRegex("inner.0 +V .* 7 .*\n +inner.1 +D .*of the projector"));
+}
+
 // What the plan does, what both kinds are estimated to take, and who chooses. Nothing where no token goes to another
 // rank.
 TEST(ShowModel, SaysHowTokensReachExperts) {
