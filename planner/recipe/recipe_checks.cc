@@ -39,8 +39,8 @@ void CheckImageToken(const Recipe& recipe, const RecipeFields& fields, Diagnosti
   const bool bytes = TextIsBytes(data);
   const ModuleRecipe* encoder = EncoderOf(recipe);
   if (!RowOf(*data.kind).tokenized && encoder != nullptr && !fields.Has("image_token")) {
-    // The file of the encoder, which this recipe extends, may have one.
-    const bool began = data.kind.where.known() && !InOneFile(data.kind.where, encoder->name.where);
+    // The file of the encoder's model, which this recipe extends, may have one, as those of `plan import` do.
+    const bool began = data.kind.where.known() && !InOneFile(data.kind.where, encoder->model.kind.where);
     problems.Error(DiagnosticKind::kMissingKey, data.where, "`data.image_token` is missing",
                    Cat("add `image_token`: the token id whose places take image rows",
                        began ? "; `data` of another `kind` keeps no key of an extended file, also not this one" : ""));

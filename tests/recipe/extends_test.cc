@@ -36,15 +36,17 @@ TEST(Extends, AnotherKindReplacesTheWholeMap) {
 
 // The extended file has the image token, of data of another kind.
 TEST(Extends, ALostImageTokenIsToldOf) {
-  const std::string encoder =
-      "models: {eye: {kind: radio_vit, layers: 1, hidden: 8, heads: 2, ffn: 8, patch: 4, class_tokens: 1, "
-      "max_image: 16, projector: {hidden: 8}}}\n"
-      "modules: {eye: {model: eye, placement: {first_rank: 0, ranks: 1}}}\nbridges: [{from: eye, to: language}]\n";
+  const std::string
+      model =
+          "models: {eye: {kind: radio_vit, layers: 1, hidden: 8, heads: 2, ffn: 8, patch: 4, class_tokens: 1, "
+          "max_image: 16, projector: {hidden: 8}}}\n",
+      modules =
+          "modules: {eye: {model: eye, placement: {first_rank: 0, ranks: 1}}}\nbridges: [{from: eye, to: language}]\n";
   const std::string lost = "`data` of another `kind` keeps no key of an extended file, also not this one";
   TempRecipes files;
   files.Write("text.yaml", kSmallRecipe);
-  files.Write("base.yaml", "extends: text.yaml\n" + encoder);
-  const std::string text = "extends: base.yaml\nname: mine\ndata: {kind: recorded, path: b.safetensors}\n";
+  files.Write("base.yaml", "extends: text.yaml\n" + model);
+  const std::string text = "extends: base.yaml\nname: mine\ndata: {kind: recorded, path: b.safetensors}\n" + modules;
   Diagnostics problems;
   ASSERT_TRUE(ReadRecipe(files.Write("r.yaml", text), {}, problems));
   ASSERT_EQ(problems.as_found().size(), 1u);
@@ -53,7 +55,8 @@ TEST(Extends, ALostImageTokenIsToldOf) {
   // Here nothing is lost.
   Diagnostics own;
   ASSERT_TRUE(ReadRecipe(
-      files.Write("own.yaml", "extends: text.yaml\ndata: {kind: recorded, path: b.safetensors}\n" + encoder), {}, own));
+      files.Write("own.yaml", "extends: text.yaml\ndata: {kind: recorded, path: b.safetensors}\n" + model + modules),
+      {}, own));
   ASSERT_EQ(own.as_found().size(), 1u);
   EXPECT_EQ(own.as_found()[0].help, "add `image_token`: the token id whose places take image rows");
 }
