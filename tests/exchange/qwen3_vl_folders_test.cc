@@ -310,7 +310,7 @@ TEST_F(Qwen3Vl, AStoredHeadOfATiedModelIsACopy) {
     WeightsFit fit = FitWeights(Extended(TypeOf(name), imported.text, name));
     EXPECT_EQ(fit.problems, std::vector<std::string>());
     EXPECT_THAT(WrongExtras(fit), IsEmpty());
-    ToyTensor& head = toy.tensors.at(kHead);
+    testing::ToyTensor& head = toy.tensors.at(kHead);
     head.bytes.assign(static_cast<size_t>(4 * ElementsOf(head.shape)), '\0');
     head.bytes[4 * 100 + 3] = 0x3f;
     const std::string wrong = absl::StrCat("lm_head.weight is no copy of ", kEmbedding, ": element 100");
