@@ -247,11 +247,6 @@ INSTANTIATE_TEST_SUITE_P(
                  Instruction& join = Maker(Of(p, "language.deepstack.0.backward").body, OpKind::kSplitFeaturesGrad);
                  join.inputs[1] = join.inputs[0];
                }},
-        Damage{"a_gradient_of_a_gradient", "V5 block language.attention.backward makes the gradient ",
-               [](Plan& p) {
-                 Instruction& norm = Maker(Of(p, "language.attention.backward").body, OpKind::kRmsNormGrad);
-                 norm.outputs[0].type.gradient.emplace();
-               }},
         Damage{"an_old_carry_for_the_head", "V4 block eye_encoder.s0.forward",
                [](Plan& p) {
                  std::vector<Instruction>& calls = Of(p, "eye_encoder.s0.forward").body;

@@ -40,7 +40,6 @@ class BackwardCheck {
     CheckSums();
     here_ = -1;
     CheckDeclaredGradients();
-    CheckNoneOfGradients();
     CheckOutputs();
   }
 
@@ -122,15 +121,6 @@ class BackwardCheck {
         }
         if (!problem.empty()) Fail(absl::StrCat("has a forward ", forward_.block().name, " whose ", problem));
       }
-    }
-  }
-
-  // Gradients take none themselves.
-  void CheckNoneOfGradients() {
-    for (const auto& [name, terms] : terms_) {
-      const auto type = types_.find(name);
-      if (!terms.empty() && type != types_.end() && type->second->gradient)
-        Fail(absl::StrCat("makes the gradient ", name, ", which declares a gradient itself"));
     }
   }
 
