@@ -14,6 +14,7 @@
 #include "planner/state/weights/weight_files.h"
 #include "tests/exchange/refusals.h"
 #include "tests/exchange/toy_folder.h"
+#include "tests/exchange/vision_folders.h"
 #include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
 
@@ -43,34 +44,10 @@ Toy Released(Toy toy) {
   return toy;
 }
 
-class Qwen3Vl : public testing::FolderTest {
+class Qwen3Vl : public testing::VisionFolders {
  protected:
-  ImportedModel Imported(const std::string& folder) {
-    absl::StatusOr<ImportedModel> imported = ImportFolder(In(folder), {}, In(folder));
-    EXPECT_TRUE(imported.ok()) << imported.status();
-    return imported.ok() ? *std::move(imported) : ImportedModel{};
-  }
-  ImportedModel Imported(const Toy& toy, const std::string& folder = "source") {
-    WriteToy(In(folder), toy);
-    return Imported(folder);
-  }
-  // The plan of a recipe that extends the imported text and begins with a folder.
-  Plan Extended(const std::string& type, const std::string& text, const std::string& from) {
-    std::ofstream(In("model.yaml")) << text;
-    std::ofstream(In("recipe.yaml")) << "name: toy\nextends: [model.yaml]\n"
-                                        "cluster: {nodes: 1, gpus_per_node: 1, gpu: none}\n"
-                                        "batch: {global_samples: 2, sequence_length: 32}\n"
-                                        "budget: {train_samples: 4, learning_rate: {peak: 1.0e-3}}\n"
-                                        "precision: {params: fp32}\n"
-                                        "data: {kind: mock, image_grids: [[4, 4]], max_images: 1, classes: 2, "
-                                        "text_tokens: 4}\n"
-                                        "modules:\n  eye: {model: "
-                                     << type
-                                     << "_vision, placement: {first_rank: 0, ranks: 1}}\n  language: {model: " << type
-                                     << "_text, placement: {first_rank: 0, ranks: 1}}\n"
-                                        "bridges: [{from: eye, to: language}]\ninitialize: {from: "
-                                     << In(from) << "}\n";
-    return testing::CompiledFile(In("recipe.yaml"), {"lints.PW0605=off"});
+  Plan OfType(const std::string& type, const std::string& text, const std::string& from) {
+    return Extended(text, type + "_vision", type + "_text", from);
   }
 };
 
@@ -81,7 +58,7 @@ TEST_F(Qwen3Vl, OfTransformersPlanTheirTensors) {
       const ImportedModel imported = Imported(toy, absl::StrCat(name, released));
       EXPECT_THAT(imported.findings.problems, IsEmpty()) << name;
       EXPECT_THAT(imported.text, AllOf(HasSubstr("kind: qwen_vit\n"), HasSubstr("kind: decoder\n")));
-      const Plan plan = Extended(TypeOf(name), imported.text, absl::StrCat(name, released));
+      const Plan plan = OfType(TypeOf(name), imported.text, absl::StrCat(name, released));
       const WeightsFit fit = FitWeights(plan);
       EXPECT_EQ(fit.problems, std::vector<std::string>()) << name;
       int64_t elements = 0, planned = 0;
@@ -114,17 +91,8 @@ TEST_F(Qwen3Vl, WhatGoesInComesHome) {
       // What a run does not know, and what the whole says of its parts.
       const std::set<std::string> others = {"transformers_version", "max_position_embeddings", "video_token_id",
                                             "vision_start_token_id", "vision_end_token_id"};
-      const std::function<void(const nlohmann::json&, const nlohmann::json&, const std::string&)> compare =
-          [&](const nlohmann::json& found, const nlohmann::json& wanted, const std::string& path) {
-            for (const auto& [key, value] : found.items()) {
-              if (others.contains(key) || !wanted.contains(key)) continue;
-              if (value.is_object())
-                compare(value, wanted[key], path + key + ".");
-              else
-                EXPECT_EQ(value, wanted[key]) << name << " " << path << key;
-            }
-          };
-      compare(nlohmann::json(written.config), nlohmann::json(toy.config), "");
+      SCOPED_TRACE(name);
+      testing::ExpectSameKeys(nlohmann::json(written.config), nlohmann::json(toy.config), others);
       EXPECT_EQ(written.read.language->numbers.size(), said.language->numbers.size());
       EXPECT_EQ(written.read.encoder->numbers.size(), said.encoder->numbers.size());
     }
@@ -137,7 +105,7 @@ TEST_F(Qwen3Vl, ARunLeavesAsAFolder) {
     SCOPED_TRACE(name);
     const Toy toy = ReadToy(name);
     const ImportedModel imported = Imported(toy, name);
-    const Plan plan = Extended(TypeOf(name), imported.text, name);
+    const Plan plan = OfType(TypeOf(name), imported.text, name);
     const std::string run = In("run_" + name);
     EXPECT_EQ(*TakeLife(run), 1);
     EXPECT_TRUE(WriteLifeStart(run, 1, testing::StartOf(plan)).ok());
@@ -228,7 +196,7 @@ TEST_F(Qwen3Vl, DeepStackOfReleasesIsLettersOfBothPatterns) {
 // Features of inner layers come from an encoder, and no folder of a language model says where they go.
 TEST_F(Qwen3Vl, ALanguageModelWithFeaturesOfInnerLayersIsNotExportedAlone) {
   const std::string name = "qwen3_vl_deepstack";
-  const Plan plan = Extended(TypeOf(name), Imported(ReadToy(name)).text, "source");
+  const Plan plan = OfType(TypeOf(name), Imported(ReadToy(name)).text, "source");
   EXPECT_EQ(*TakeLife(In("run")), 1);
   EXPECT_TRUE(WriteLifeStart(In("run"), 1, testing::StartOf(plan)).ok());
   testing::WriteCheckpointOf(plan, In("run"), 2, 1);
@@ -247,7 +215,7 @@ TEST_F(Qwen3Vl, TensorsOfDeepStackAreLeftOver) {
   const std::string text = Imported(toy).text;
   toy.tensors["model.visual.deepstack_merger_list.0.norm.weight"] = {DType::kFp32, {128}, ""};
   WriteToy(In("taps"), toy);
-  EXPECT_THAT(FitWeights(Extended("qwen3_vl", text, "taps")).problems,
+  EXPECT_THAT(FitWeights(OfType("qwen3_vl", text, "taps")).problems,
               Contains(AllOf(HasSubstr("left over"), HasSubstr("model.visual.deepstack_merger_list.0.norm.weight"))));
 }
 
@@ -307,7 +275,7 @@ TEST_F(Qwen3Vl, AStoredHeadOfATiedModelIsACopy) {
     toy.tensors[kHead] = toy.tensors.at(kEmbedding);
     const ImportedModel imported = Imported(toy, name);
     EXPECT_THAT(imported.findings.problems, IsEmpty());
-    const Plan plan = Extended(TypeOf(name), imported.text, name);
+    const Plan plan = OfType(TypeOf(name), imported.text, name);
     WeightsFit fit = FitWeights(plan);
     EXPECT_EQ(fit.problems, std::vector<std::string>());
     EXPECT_THAT(WrongExtras(fit), IsEmpty());
@@ -325,7 +293,7 @@ TEST_F(Qwen3Vl, AStoredHeadOfATiedModelIsACopy) {
     const std::string wrong = absl::StrCat("lm_head.weight is no copy of ", kEmbedding, ": element 100");
     EXPECT_THAT(Imported(toy, name + "_other").findings.problems,
                 ElementsAre(Field(&Finding::where, HasSubstr(wrong))));
-    WeightsFit other = FitWeights(Extended(TypeOf(name), imported.text, name + "_other"));
+    WeightsFit other = FitWeights(OfType(TypeOf(name), imported.text, name + "_other"));
     EXPECT_THAT(WrongExtras(other), ElementsAre(HasSubstr(wrong)));
   }
 }

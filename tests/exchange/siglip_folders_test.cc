@@ -15,6 +15,7 @@
 #include "planner/state/weights/weight_files.h"
 #include "tests/exchange/refusals.h"
 #include "tests/exchange/toy_folder.h"
+#include "tests/exchange/vision_folders.h"
 #include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
 
@@ -69,34 +70,10 @@ Toy Tied() {
   return toy;
 }
 
-class Siglip : public testing::FolderTest {
+class Siglip : public testing::VisionFolders {
  protected:
-  ImportedModel Imported(const std::string& folder) {
-    absl::StatusOr<ImportedModel> imported = ImportFolder(In(folder), {}, In(folder));
-    EXPECT_TRUE(imported.ok()) << imported.status();
-    return imported.ok() ? *std::move(imported) : ImportedModel{};
-  }
-  ImportedModel Imported(const Toy& toy, const std::string& folder) {
-    WriteToy(In(folder), toy);
-    return Imported(folder);
-  }
-  // The plan of a recipe that extends the imported text and begins with a folder.
-  Plan Extended(const std::string& text, const std::string& language, const std::string& from) {
-    std::ofstream(In("model.yaml")) << text;
-    std::ofstream(In("recipe.yaml")) << "name: toy\nextends: [model.yaml]\n"
-                                        "cluster: {nodes: 1, gpus_per_node: 1, gpu: none}\n"
-                                        "batch: {global_samples: 2, sequence_length: 32}\n"
-                                        "budget: {train_samples: 4, learning_rate: {peak: 1.0e-3}}\n"
-                                        "precision: {params: fp32}\n"
-                                        "data: {kind: mock, image_grids: [[4, 4]], max_images: 1, classes: 2, "
-                                        "text_tokens: 4}\n"
-                                        "modules:\n  eye: {model: siglip_vision_model, placement: {first_rank: 0, "
-                                        "ranks: 1}}\n  language: {model: "
-                                     << language
-                                     << ", placement: {first_rank: 0, ranks: 1}}\n"
-                                        "bridges: [{from: eye, to: language}]\ninitialize: {from: "
-                                     << In(from) << "}\n";
-    return testing::CompiledFile(In("recipe.yaml"), {"lints.PW0605=off"});
+  Plan Llava(const std::string& text, const std::string& language, const std::string& from) {
+    return Extended(text, "siglip_vision_model", language, from);
   }
 };
 
@@ -115,7 +92,7 @@ TEST_F(Siglip, LlavasPlanTheirTensors) {
     EXPECT_THAT(imported.text, AllOf(HasSubstr("kind: siglip_vit\n"), HasSubstr("final_norm: none"),
                                      HasSubstr("max_image: 14"), HasSubstr("kind: decoder\n"),
                                      HasSubstr("projector:\n      hidden: 32"), Not(HasSubstr("table"))));
-    const Plan plan = Extended(imported.text, text, folder);
+    const Plan plan = Llava(imported.text, text, folder);
     EXPECT_EQ(FitWeights(plan).problems, std::vector<std::string>()) << text << i;
     int64_t elements = 0, planned = 0;
     for (const auto& [tensor, of] : toy.tensors) {
@@ -145,19 +122,10 @@ TEST_F(Siglip, WhatGoesInComesHome) {
     EXPECT_EQ(written.dialect->name(), "llava");
     EXPECT_EQ(written.config["text_config"]["model_type"], type);
     EXPECT_EQ(written.config["image_seq_length"], 16);
-    const std::set<std::string> others = {
-        "transformers_version", "max_position_embeddings", "image_seq_length", "model_type", "use_cache", "head_dim"};
-    const std::function<void(const nlohmann::json&, const nlohmann::json&, const std::string&)> compare =
-        [&](const nlohmann::json& found, const nlohmann::json& wanted, const std::string& path) {
-          for (const auto& [key, value] : found.items()) {
-            if (others.contains(key) || !wanted.contains(key)) continue;
-            if (value.is_object())
-              compare(value, wanted[key], path + key + ".");
-            else
-              EXPECT_EQ(value, wanted[key]) << type << " " << path << key;
-          }
-        };
-    compare(nlohmann::json(written.config), nlohmann::json(toy.config), "");
+    SCOPED_TRACE(type);
+    testing::ExpectSameKeys(
+        nlohmann::json(written.config), nlohmann::json(toy.config),
+        {"transformers_version", "max_position_embeddings", "image_seq_length", "model_type", "use_cache", "head_dim"});
     EXPECT_EQ(written.read.language->numbers.size(), said.language->numbers.size());
     EXPECT_EQ(written.read.encoder->numbers.size(), said.encoder->numbers.size());
   }
@@ -169,7 +137,7 @@ TEST_F(Siglip, ALlavaLeavesAsAFolder) {
   for (const bool shorter : {false, true}) {
     const Toy toy = shorter ? WithShortNames(ReadToy("llava")) : ReadToy("llava");
     const std::string source = absl::StrCat("source", shorter), run = In(absl::StrCat("run", shorter));
-    const Plan plan = Extended(Imported(toy, source).text, "qwen2", source);
+    const Plan plan = Llava(Imported(toy, source).text, "qwen2", source);
     EXPECT_EQ(*TakeLife(run), 1);
     EXPECT_TRUE(WriteLifeStart(run, 1, testing::StartOf(plan)).ok());
     testing::WriteCheckpointOf(plan, run, 2, 1);
