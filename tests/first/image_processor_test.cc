@@ -73,6 +73,10 @@ TEST_F(ImageProcessorTest, WithoutAFileItIsTold) {
   EXPECT_EQ(processor->resize, "bicubic_8bit");
   EXPECT_THAT(processor->notes, ElementsAre(HasSubstr("has no preprocessor_config.json")));
   EXPECT_EQ(Read(kQwen, "")->least_pixels, 65536);
+  EXPECT_THAT(Read({.kind = "own_vit"}, "")->notes,
+              ElementsAre(HasSubstr("images of kind own_vit are made is not known")));
+  // Its processor has no settings that a recipe takes.
+  EXPECT_THAT(Read({.kind = "radio_vit"}, "")->notes, IsEmpty());
 }
 
 // All of it at once.

@@ -71,7 +71,13 @@ absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, con
   for (const Defaults& defaults : kDefaults) {
     if (encoder.kind == defaults.kind) own = &defaults;
   }
-  if (own == nullptr) return ImageProcessor{.resize = "bilinear", .grid = "ceil"};
+  if (own == nullptr) {
+    return ImageProcessor{
+        .resize = "bilinear",
+        .grid = "ceil",
+        .notes = {absl::StrCat("how images of kind ", encoder.kind,
+                               " are made is not known: data.resize and data.grid are the defaults")}};
+  }
   ImageProcessor processor{.resize = own->resize, .grid = own->grid, .least_pixels = own->least_pixels};
   if (!own->reads_file) return processor;
   ABSL_ASSIGN_OR_RETURN(const auto file, ProcessorIn(folder));
