@@ -1,5 +1,5 @@
-// Attention of sequences, not causal, forward and backward, on Hopper's tensor cores: heads of 80 elements, as the
-// vision encoder has them. No score is ever in memory.
+// Attention of sequences, not causal, forward and backward, on Hopper's tensor cores: heads of 64 or 80 elements, as
+// vision encoders have them. No score is ever in memory.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -10,8 +10,6 @@
 
 namespace planwright::executor::ops {
 
-constexpr int64_t kAttentionHeadDim = 80;
-
 // Sequences of one length, one behind the other.
 struct EqualSequences {
   int64_t sequences = 0, length = 0;
@@ -20,12 +18,12 @@ struct EqualSequences {
 };
 
 // Rows of all sequences, one sequence behind the other, on the current device. Rows of q, k and v are `stride` elements
-// apart: they may be columns of one tensor. With width = heads * 80:
+// apart: they may be columns of one tensor. With width = heads * head_dim:
 struct Attention {
   const __nv_bfloat16 *q = nullptr, *k = nullptr, *v = nullptr;  // [rows, width]
   int64_t stride = 0;
   std::vector<EqualSequences> runs;  // in the order of their rows; a launch takes 16 of them at a time
-  int64_t heads = 0;
+  int64_t heads = 0, head_dim = 0;
   double scale = 1;  // of scores
 
   int64_t rows() const;
@@ -41,9 +39,9 @@ struct AttentionGradients {
   float* workspace = nullptr;                                 // AttentionWorkspace(x) elements; what it holds is lost
 };
 
-// Whether the kernels take it: compute capability 9.0, at least one head, one run, and one row in each, fewer than 2^31
-// elements of a width in all rows, at most 65,535 heads and sequences of a run, q, k and v on 16 bytes, and a stride
-// that is a multiple of 8.
+// Whether the kernels take it: compute capability 9.0, heads of 64 or 80 elements, at least one head, one run, and one
+// row in each, fewer than 2^31 elements of a width in all rows, at most 65,535 heads and sequences of a run, q, k and v
+// on 16 bytes, and a stride that is a multiple of 8.
 bool HopperTakes(const Attention& x);
 
 // fp32 elements: dq before it is rounded, and two numbers for each row and head. Rows of a sequence are rounded up to a

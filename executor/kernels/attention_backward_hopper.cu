@@ -25,19 +25,21 @@ constexpr int kBackwardThreads = (kKeyGroups + 2) * kWarpgroup;
 constexpr int kKeyRegisters = 208, kDqRegisters = 72, kBringingRegisters = 24;
 static_assert(kKeyGroups * kKeyRegisters + kDqRegisters + kBringingRegisters == 512, "all registers of a processor");
 
-constexpr int kTileBytes = kHeadBytes<kGroupRows>;
+template <int columns>
+inline constexpr int kTileBytes = kHeadBytes<columns, kGroupRows>;
 // ds of 64 keys x 64 queries, a row a key, swizzled over the 128 bytes of a row.
 constexpr int kDsRowBytes = kQueryBlock * 2, kDsBytes = kGroupRows * kDsRowBytes;
 // Scores of a thread.
 constexpr int kEachScore = kGroupRows * kQueryBlock / kWarpgroup;
 
+template <int columns>
 struct Shared {
   alignas(1024) unsigned char ds[kDsBuffers][kKeyGroups][kDsBytes];
-  unsigned char k[kKeyGroups][kTileBytes];
-  unsigned char v[kKeyGroups][kTileBytes];  // and dv at the end
-  unsigned char dk[kKeyGroups][kTileBytes];
-  unsigned char q[kQueryStages][kTileBytes];
-  unsigned char da[kQueryStages][kTileBytes];
+  unsigned char k[kKeyGroups][kTileBytes<columns>];
+  unsigned char v[kKeyGroups][kTileBytes<columns>];  // and dv at the end
+  unsigned char dk[kKeyGroups][kTileBytes<columns>];
+  unsigned char q[kQueryStages][kTileBytes<columns>];
+  unsigned char da[kQueryStages][kTileBytes<columns>];
   float statistics[kQueryStages][kStatistics];
   // Barriers.
   uint64_t keys_full, full[kQueryStages], empty[kQueryStages], ds_full[kDsBuffers], ds_empty[kDsBuffers];
@@ -52,8 +54,9 @@ struct Shared {
 };
 
 // Space for the shared memory to begin at a multiple of 1024.
-constexpr int kSharedBytes = static_cast<int>(sizeof(Shared)) + 1024;
-static_assert(kSharedBytes <= 227 * 1024, "a block of Hopper has no more");
+template <int columns>
+inline constexpr int kSharedBytes = static_cast<int>(sizeof(Shared<columns>)) + 1024;
+static_assert(kSharedBytes<80> <= 227 * 1024, "a block of Hopper has no more");
 
 struct Maps {
   CUtensorMap q, k, v, da, dk, dv;
@@ -121,23 +124,24 @@ struct QueryTurn {
 __device__ uint32_t DsParity(int step) { return step / kDsBuffers & 1; }
 
 // By one thread.
-__device__ void Bring(Shared& shared, const Maps& maps, const float* statistics, Piece piece) {
-  ArriveExpecting(&shared.keys_full, 2 * kKeyGroups * kTileBytes);
+template <int columns>
+__device__ void Bring(Shared<columns>& shared, const Maps& maps, const float* statistics, Piece piece) {
+  ArriveExpecting(&shared.keys_full, 2 * kKeyGroups * kTileBytes<columns>);
   for (int group = 0; group < kKeyGroups; ++group) {
     TileAt keys = piece.keys;
     keys.row += group * kGroupRows;
-    LoadTile(shared.k[group], maps.k, keys, &shared.keys_full);
-    LoadTile(shared.v[group], maps.v, keys, &shared.keys_full);
+    LoadTile<columns>(shared.k[group], maps.k, keys, &shared.keys_full);
+    LoadTile<columns>(shared.v[group], maps.v, keys, &shared.keys_full);
   }
   QueryTurn turn;
   for (int step = 0; step < piece.blocks; ++step, piece.Advance(), turn.Advance()) {
     uint64_t* full = &shared.full[turn.stage];
     WaitFor(&shared.empty[turn.stage], turn.parity ^ 1);
-    ArriveExpecting(full, 2 * kTileBytes + sizeof(shared.statistics[0]));
-    LoadTile(shared.q[turn.stage], maps.q, piece.Queries(), full);
+    ArriveExpecting(full, 2 * kTileBytes<columns> + sizeof(shared.statistics[0]));
+    LoadTile<columns>(shared.q[turn.stage], maps.q, piece.Queries(), full);
     BulkLoad(shared.statistics[turn.stage], statistics + piece.Block() * kStatistics, sizeof(shared.statistics[0]),
              full);
-    LoadTile(shared.da[turn.stage], maps.da, piece.Queries(), full);
+    LoadTile<columns>(shared.da[turn.stage], maps.da, piece.Queries(), full);
   }
 }
 
@@ -153,15 +157,15 @@ __device__ uint64_t DescribedDs(uint32_t rows) {
 }
 
 // dq = ds times the keys of so many groups.
-template <int groups>
-__device__ void MultiplyWithKeys(float (&dq)[kEachOfHead], uint32_t ds, uint32_t k) {
+template <int columns, int groups>
+__device__ void MultiplyWithKeys(float (&dq)[kEachOfHead<columns>], uint32_t ds, uint32_t k) {
   constexpr int kOfGroup = kGroupRows / kProductDepth;
   BeginProducts();
 #pragma unroll
   for (int i = 0; i < groups * kOfGroup; ++i) {
     const uint64_t weights = DescribedDs(ds + i * kProductDepth * kDsRowBytes);
     const uint64_t keys =
-        RowsSummed<kGroupRows>(k + i / kOfGroup * kTileBytes + i % kOfGroup * kSliceBytes<kProductDepth>);
+        RowsSummed<kGroupRows>(k + i / kOfGroup * kTileBytes<columns> + i % kOfGroup * kSliceBytes<kProductDepth>);
     if (i == 0)
       FirstWeighted(dq, weights, keys);
     else
@@ -172,29 +176,31 @@ __device__ void MultiplyWithKeys(float (&dq)[kEachOfHead], uint32_t ds, uint32_t
 }
 
 // dq += ds times the keys, of each block of queries.
-__device__ void AddQueryGradients(Shared& shared, float* sums, Piece piece) {
+template <int columns>
+__device__ void AddQueryGradients(Shared<columns>& shared, float* sums, Piece piece) {
   const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
   const uint32_t k = SharedAddress(shared.k);
-  float dq[kEachOfHead];
+  float dq[kEachOfHead<columns>];
   WaitFor(&shared.keys_full, 0);
   for (int step = 0; step < piece.blocks; ++step, piece.Advance()) {
     const int buffer = step % kDsBuffers;
     const uint32_t ds = SharedAddress(shared.ds[buffer]);
     WaitFor(&shared.ds_full[buffer], DsParity(step));
     if (piece.rows > kGroupRows)
-      MultiplyWithKeys<kKeyGroups>(dq, ds, k);
+      MultiplyWithKeys<columns, kKeyGroups>(dq, ds, k);
     else
-      MultiplyWithKeys<1>(dq, ds, k);
+      MultiplyWithKeys<columns, 1>(dq, ds, k);
     Hold(dq);
     if (thread % 32 == 0) Arrive(&shared.ds_empty[buffer]);
-    float* to = sums + piece.Block() * kBlockSums + thread * 4;
+    float* to = sums + piece.Block() * kBlockSums<columns> + thread * 4;
 #pragma unroll
-    for (int i = 0; i < kEachOfHead / 4; ++i) AddFour(to + i * 4 * kWarpgroup, dq + 4 * i);
+    for (int i = 0; i < kEachOfHead<columns> / 4; ++i) AddFour(to + i * 4 * kWarpgroup, dq + 4 * i);
   }
 }
 
 // A warpgroup that has no keys: it only lets the others go on.
-__device__ void LetPass(Shared& shared, int steps) {
+template <int columns>
+__device__ void LetPass(Shared<columns>& shared, int steps) {
   const bool first = threadIdx.x % 32 == 0;
   QueryTurn turn;
   for (int step = 0; step < steps; ++step, turn.Advance()) {
@@ -219,7 +225,8 @@ __device__ void PackAll(uint32_t (&packed)[kEachScore / 2], const float (&x)[kEa
 }
 
 // dk and dv of 64 keys: those of warpgroup `group` of the two.
-__device__ void SumKeyGradients(Shared& shared, const Maps& maps, int group, const Piece& piece,
+template <int columns>
+__device__ void SumKeyGradients(Shared<columns>& shared, const Maps& maps, int group, const Piece& piece,
                                 const GradientShape& shape) {
   const int thread = static_cast<int>(threadIdx.x) % kWarpgroup, lane = thread % 32, warp = thread / 32;
   TileAt keys = piece.keys;
@@ -230,10 +237,10 @@ __device__ void SumKeyGradients(Shared& shared, const Maps& maps, int group, con
   // Where this lane writes the rows of ds of its warp.
   const uint32_t ds_row = SharedAddress(shared.ds[0][group]) + (warp * 16 + lane % 16) * kDsRowBytes;
 
-  float s[kEachScore], dp[kEachScore], dv[kEachOfHead], dk[kEachOfHead];
+  float s[kEachScore], dp[kEachScore], dv[kEachOfHead<columns>], dk[kEachOfHead<columns>];
   uint32_t p_packed[kEachScore / 2], ds_packed[kEachScore / 2];
 #pragma unroll
-  for (int i = 0; i < kEachOfHead; ++i) dv[i] = dk[i] = 0;
+  for (int i = 0; i < kEachOfHead<columns>; ++i) dv[i] = dk[i] = 0;
   WaitFor(&shared.keys_full, 0);
   QueryTurn turn;
   int unreleased = -1;
@@ -241,14 +248,14 @@ __device__ void SumKeyGradients(Shared& shared, const Maps& maps, int group, con
     const uint32_t q = SharedAddress(shared.q[turn.stage]), da = SharedAddress(shared.da[turn.stage]);
     WaitFor(&shared.full[turn.stage], turn.parity);
     BeginProducts();
-    StartScores(s, k, q);
+    StartScores<columns>(s, k, q);
     CommitProducts();
     WaitForProducts<0>();  // those of the step before too
     Hold(s);
     if (unreleased >= 0 && lane == 0) Arrive(&shared.empty[unreleased]);
     unreleased = turn.stage;
     BeginProducts();
-    StartScores(dp, v, da);
+    StartScores<columns>(dp, v, da);
     CommitProducts();
 
     const auto* exponents = reinterpret_cast<const float4*>(shared.statistics[turn.stage]) + lane % 4;
@@ -304,17 +311,17 @@ __device__ void SumKeyGradients(Shared& shared, const Maps& maps, int group, con
   ShowToBulk();
   WaitAtNamed(1 + group, kWarpgroup);
   if (thread != 0) return;
-  StoreTile(maps.dv, shared.v[group], keys);
-  StoreTile(maps.dk, shared.dk[group], keys);
+  StoreTile<columns>(maps.dv, shared.v[group], keys);
+  StoreTile<columns>(maps.dk, shared.dk[group], keys);
   CommitBulk();
   WaitForBulk();
 }
 
-template <int most>
+template <int columns, int most>
 __global__ void __launch_bounds__(kBackwardThreads, 1)
     AttentionGradKernel(const float* statistics, float* sums, const __grid_constant__ Work<most> work) {
   extern __shared__ unsigned char memory[];
-  Shared& shared = *reinterpret_cast<Shared*>(memory + (1024 - SharedAddress(memory) % 1024) % 1024);
+  auto& shared = *reinterpret_cast<Shared<columns>*>(memory + (1024 - SharedAddress(memory) % 1024) % 1024);
   if (threadIdx.x == 0) {
     shared.PrepareBarriers();
     ShowPrepared();
@@ -356,17 +363,18 @@ GradientShape ShapeOf(const Attention& x, const EqualSequences& run) {
   return shape;
 }
 
-template <int most>
+template <int columns, int most>
 cudaError_t LaunchRuns(const Attention& x, const AttentionGradients& d, int first, int end, cudaStream_t stream) {
-  const int64_t width = x.heads * kAttentionHeadDim;
-  float *sums = d.workspace, *statistics = sums + QueryBlocks(x) * kBlockSums;
+  const int64_t width = x.heads * columns;
+  float *sums = d.workspace, *statistics = sums + QueryBlocks(x) * kBlockSums<columns>;
   Work<most> work;
   work.count = end - first;
   int64_t row = FirstRow(x, first), block = FirstQueryBlock(x, first);
   int pieces = 0;
   cudaError_t error = cudaSuccess;
   const auto map = [&](CUtensorMap* to, const __nv_bfloat16* matrix, const EqualSequences& sequences, int64_t stride) {
-    if (error == cudaSuccess) error = MapTiles(to, matrix + row * stride, sequences, x.heads, stride, kGroupRows);
+    if (error == cudaSuccess)
+      error = MapTiles<columns>(to, matrix + row * stride, sequences, x.heads, stride, kGroupRows);
   };
   for (int i = first; i < end; ++i) {
     const EqualSequences& sequences = x.runs[i];
@@ -379,7 +387,8 @@ cudaError_t LaunchRuns(const Attention& x, const AttentionGradients& d, int firs
     row += sequences.rows(), block += int64_t{run.shape.query_blocks} * run.shape.heads * run.shape.sequences;
   }
   if (error == cudaSuccess)
-    error = cudaFuncSetAttribute(AttentionGradKernel<most>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+    error = cudaFuncSetAttribute(AttentionGradKernel<columns, most>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 kSharedBytes<columns>);
   if (error != cudaSuccess) return error;
 
   const auto of_each = [&](const auto& launch) {
@@ -389,28 +398,29 @@ cudaError_t LaunchRuns(const Attention& x, const AttentionGradients& d, int firs
   of_each([&](const Run& run, int64_t first_row) {
     const dim3 pairs(Blocks(int64_t{run.shape.query_blocks} * kQueryBlock * run.shape.heads, kPairs),
                      static_cast<unsigned>(run.shape.sequences));
-    PrepareGradientKernel<<<pairs, kPairThreads, 0, stream>>>(
+    PrepareGradientKernel<columns><<<pairs, kPairThreads<columns>, 0, stream>>>(
         d.a + first_row * width, d.da + first_row * width, d.lse + first_row,
-        statistics + run.first_block * kStatistics, sums + run.first_block * kBlockSums, run.shape);
+        statistics + run.first_block * kStatistics, sums + run.first_block * kBlockSums<columns>, run.shape);
   });
-  AttentionGradKernel<most>
-      <<<static_cast<unsigned>(pieces), kBackwardThreads, kSharedBytes, stream>>>(statistics, sums, work);
+  AttentionGradKernel<columns, most>
+      <<<static_cast<unsigned>(pieces), kBackwardThreads, kSharedBytes<columns>, stream>>>(statistics, sums, work);
   of_each([&](const Run& run, int64_t first_row) {
     const dim3 blocks(static_cast<unsigned>(run.shape.query_blocks), static_cast<unsigned>(run.shape.heads),
                       static_cast<unsigned>(run.shape.sequences));
-    RoundQueryGradientKernel<<<blocks, kWarpgroup, 0, stream>>>(sums + run.first_block * kBlockSums,
-                                                                d.dq + first_row * d.stride, d.stride, run.shape);
+    RoundQueryGradientKernel<columns><<<blocks, kWarpgroup, 0, stream>>>(
+        sums + run.first_block * kBlockSums<columns>, d.dq + first_row * d.stride, d.stride, run.shape);
   });
   return cudaSuccess;
 }
 
 }  // namespace
 
-int64_t AttentionWorkspace(const Attention& x) { return QueryBlocks(x) * (kBlockSums + kStatistics); }
+int64_t AttentionWorkspace(const Attention& x) { return QueryBlocks(x) * (kQueryBlock * x.head_dim + kStatistics); }
 
 cudaError_t LaunchAttentionGrad(const Attention& x, const AttentionGradients& d, cudaStream_t stream) {
-  return ForRunsAtOnce(x,
-                       [&](auto most, int first, int end) { return LaunchRuns<most.value>(x, d, first, end, stream); });
+  return ForRunsAtOnce(x, [&](auto columns, auto most, int first, int end) {
+    return LaunchRuns<columns.value, most.value>(x, d, first, end, stream);
+  });
 }
 
 }  // namespace planwright::executor::ops

@@ -29,11 +29,12 @@ constexpr int kAttendingRegisters = 160, kBringingRegisters = 32;
 // Scores of a thread.
 constexpr int kEachScore = kGroupRows * kKeyRows / kWarpgroup;
 
+template <int columns>
 struct Shared {
-  alignas(1024) unsigned char q[kGroups][kHeadBytes<kGroupRows>];
-  alignas(1024) unsigned char a[kGroups][kHeadBytes<kGroupRows>];
-  alignas(1024) unsigned char k[kKeyStages][kHeadBytes<kKeyRows>];
-  alignas(1024) unsigned char v[kKeyStages][kHeadBytes<kKeyRows>];
+  alignas(1024) unsigned char q[kGroups][kHeadBytes<columns, kGroupRows>];
+  alignas(1024) unsigned char a[kGroups][kHeadBytes<columns, kGroupRows>];
+  alignas(1024) unsigned char k[kKeyStages][kHeadBytes<columns, kKeyRows>];
+  alignas(1024) unsigned char v[kKeyStages][kHeadBytes<columns, kKeyRows>];
   // Barriers.
   uint64_t q_full[kGroups], q_empty[kGroups];
   uint64_t k_full[kKeyStages], k_empty[kKeyStages], v_full[kKeyStages], v_empty[kKeyStages];
@@ -50,8 +51,9 @@ struct Shared {
 };
 
 // Space for the shared memory to begin at a multiple of 1024.
-constexpr int kSharedBytes = static_cast<int>(sizeof(Shared)) + 1024;
-static_assert(kSharedBytes <= 227 * 1024, "a block of Hopper has no more");
+template <int columns>
+inline constexpr int kSharedBytes = static_cast<int>(sizeof(Shared<columns>)) + 1024;
+static_assert(kSharedBytes<80> <= 227 * 1024, "a block of Hopper has no more");
 
 // Sequences of one length.
 struct Run {
@@ -95,8 +97,8 @@ __device__ TileAt Piece(const Run& run, int heads, int index) {
 }
 
 // One thread brings queries, keys and values of all pieces of this block.
-template <int most>
-__device__ void Bring(Shared& shared, const Work<most>& work) {
+template <int columns, int most>
+__device__ void Bring(Shared<columns>& shared, const Work<most>& work) {
   KeyTurn turn;
   uint32_t q_parity = 0;
   for (int index = static_cast<int>(blockIdx.x); index < work.pieces; index += static_cast<int>(gridDim.x)) {
@@ -104,18 +106,18 @@ __device__ void Bring(Shared& shared, const Work<most>& work) {
     TileAt at = Piece(run, work.heads, index - run.first_piece);
     for (int group = 0; group < kGroups; ++group, at.row += kGroupRows) {
       WaitFor(&shared.q_empty[group], q_parity ^ 1);
-      ArriveExpecting(&shared.q_full[group], kHeadBytes<kGroupRows>);
-      LoadTile(shared.q[group], run.q, at, &shared.q_full[group]);
+      ArriveExpecting(&shared.q_full[group], kHeadBytes<columns, kGroupRows>);
+      LoadTile<columns>(shared.q[group], run.q, at, &shared.q_full[group]);
     }
     q_parity ^= 1;
     for (int block = run.key_blocks - 1; block >= 0; --block, turn.Advance()) {
       at.row = block * kKeyRows;
       WaitFor(&shared.k_empty[turn.stage], turn.parity ^ 1);
-      ArriveExpecting(&shared.k_full[turn.stage], kHeadBytes<kKeyRows>);
-      LoadTile(shared.k[turn.stage], run.k, at, &shared.k_full[turn.stage]);
+      ArriveExpecting(&shared.k_full[turn.stage], kHeadBytes<columns, kKeyRows>);
+      LoadTile<columns>(shared.k[turn.stage], run.k, at, &shared.k_full[turn.stage]);
       WaitFor(&shared.v_empty[turn.stage], turn.parity ^ 1);
-      ArriveExpecting(&shared.v_full[turn.stage], kHeadBytes<kKeyRows>);
-      LoadTile(shared.v[turn.stage], run.v, at, &shared.v_full[turn.stage]);
+      ArriveExpecting(&shared.v_full[turn.stage], kHeadBytes<columns, kKeyRows>);
+      LoadTile<columns>(shared.v[turn.stage], run.v, at, &shared.v_full[turn.stage]);
     }
   }
 }
@@ -182,8 +184,8 @@ __device__ void EndTurn(int group) { ArriveAtNamed(1 + (group + 1) % kGroups, 2 
 __device__ void WaitWithin(int group) { WaitAtNamed(1 + kGroups + group, kWarpgroup); }
 
 // Warpgroup `group` of the three has every third 64 queries.
-template <int most>
-__device__ void Attend(Shared& shared, float* lse, int group, const Work<most>& work) {
+template <int columns, int most>
+__device__ void Attend(Shared<columns>& shared, float* lse, int group, const Work<most>& work) {
   const int thread = static_cast<int>(threadIdx.x) % kWarpgroup, lane = thread % 32;
   const uint32_t q = SharedAddress(shared.q[group]);
   const auto release = [&](uint64_t* empty) {
@@ -191,7 +193,7 @@ __device__ void Attend(Shared& shared, float* lse, int group, const Work<most>& 
   };
   KeyTurn turn;
   uint32_t q_parity = 0;
-  float s[kEachScore], o[kEachOfHead];
+  float s[kEachScore], o[kEachOfHead<columns>];
   uint32_t p[kEachScore / 2];
   if (group == kGroups - 1) EndTurn(group);  // the first one begins
   for (int index = static_cast<int>(blockIdx.x); index < work.pieces; index += static_cast<int>(gridDim.x)) {
@@ -202,7 +204,7 @@ __device__ void Attend(Shared& shared, float* lse, int group, const Work<most>& 
     WaitFor(&shared.k_full[turn.stage], turn.parity);
     WaitForTurn(group);
     BeginProducts();
-    StartScores(s, q, SharedAddress(shared.k[turn.stage]));
+    StartScores<columns>(s, q, SharedAddress(shared.k[turn.stage]));
     CommitProducts();
     EndTurn(group);
     WaitForProducts<0>();
@@ -221,7 +223,7 @@ __device__ void Attend(Shared& shared, float* lse, int group, const Work<most>& 
       WaitFor(&shared.k_full[turn.stage], turn.parity);
       WaitForTurn(group);
       BeginProducts();
-      StartScores(s, q, SharedAddress(shared.k[turn.stage]));
+      StartScores<columns>(s, q, SharedAddress(shared.k[turn.stage]));
       CommitProducts();
       WaitFor(&shared.v_full[before.stage], before.parity);
       Hold(o);
@@ -237,7 +239,7 @@ __device__ void Attend(Shared& shared, float* lse, int group, const Work<most>& 
       Hold(o);
       release(&shared.v_empty[before.stage]);
 #pragma unroll
-      for (int i = 0; i < kEachOfHead; ++i) o[i] *= rows.shrink[i / 2 % 2];
+      for (int i = 0; i < kEachOfHead<columns>; ++i) o[i] *= rows.shrink[i / 2 % 2];
       PackAll(p, s);
     }
     release(&shared.q_empty[group]);
@@ -267,7 +269,7 @@ __device__ void Attend(Shared& shared, float* lse, int group, const Work<most>& 
     ShowToBulk();
     WaitWithin(group);
     if (thread == 0) {
-      StoreTile(run.a, shared.a[group], at);
+      StoreTile<columns>(run.a, shared.a[group], at);
       CommitBulk();
     }
   }
@@ -275,11 +277,11 @@ __device__ void Attend(Shared& shared, float* lse, int group, const Work<most>& 
   if (thread == 0) WaitForBulk();
 }
 
-template <int most>
+template <int columns, int most>
 __global__ void __launch_bounds__(kForwardThreads, 1)
     AttentionKernel(float* lse, const __grid_constant__ Work<most> work) {
   extern __shared__ unsigned char memory[];
-  Shared& shared = *reinterpret_cast<Shared*>(memory + (1024 - SharedAddress(memory) % 1024) % 1024);
+  auto& shared = *reinterpret_cast<Shared<columns>*>(memory + (1024 - SharedAddress(memory) % 1024) % 1024);
   if (threadIdx.x == 0) {
     shared.PrepareBarriers();
     ShowPrepared();
@@ -295,9 +297,9 @@ __global__ void __launch_bounds__(kForwardThreads, 1)
   }
 }
 
-template <int most>
+template <int columns, int most>
 cudaError_t LaunchRuns(const Attention& x, __nv_bfloat16* a, float* lse, int first, int end, cudaStream_t stream) {
-  const int64_t width = x.heads * kAttentionHeadDim;
+  const int64_t width = x.heads * columns;
   Work<most> work;
   work.count = end - first, work.heads = static_cast<int>(x.heads), work.rows = x.rows();
   work.scale = static_cast<float>(x.scale), work.scale2 = static_cast<float>(x.scale * kLog2E);
@@ -305,7 +307,7 @@ cudaError_t LaunchRuns(const Attention& x, __nv_bfloat16* a, float* lse, int fir
   cudaError_t error = cudaSuccess;
   const auto map = [&](CUtensorMap* to, const __nv_bfloat16* matrix, const EqualSequences& sequences, int64_t stride,
                        int rows) {
-    if (error == cudaSuccess) error = MapTiles(to, matrix + row * stride, sequences, x.heads, stride, rows);
+    if (error == cudaSuccess) error = MapTiles<columns>(to, matrix + row * stride, sequences, x.heads, stride, rows);
   };
   for (int i = first; i < end; ++i) {
     const EqualSequences& sequences = x.runs[i];
@@ -319,10 +321,11 @@ cudaError_t LaunchRuns(const Attention& x, __nv_bfloat16* a, float* lse, int fir
     row += sequences.rows();
   }
   if (error == cudaSuccess)
-    error = cudaFuncSetAttribute(AttentionKernel<most>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+    error = cudaFuncSetAttribute(AttentionKernel<columns, most>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 kSharedBytes<columns>);
   if (error != cudaSuccess) return error;
   const int blocks = std::min(std::max(DeviceAttribute(cudaDevAttrMultiProcessorCount), 1), work.pieces);
-  AttentionKernel<most><<<blocks, kForwardThreads, kSharedBytes, stream>>>(lse, work);
+  AttentionKernel<columns, most><<<blocks, kForwardThreads, kSharedBytes<columns>, stream>>>(lse, work);
   return cudaSuccess;
 }
 
@@ -333,8 +336,8 @@ int64_t Attention::rows() const { return FirstRow(*this, static_cast<int>(runs.s
 bool HopperTakes(const Attention& x) {
   constexpr int64_t kLimit = std::numeric_limits<int>::max(), kGridLimit = 65535;
   const auto on_16_bytes = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; };
-  if (x.heads <= 0 || x.heads > kGridLimit || x.runs.empty()) return false;
-  int64_t left = kLimit / (x.heads * kAttentionHeadDim);  // of rows
+  if ((x.head_dim != 64 && x.head_dim != 80) || x.heads <= 0 || x.heads > kGridLimit || x.runs.empty()) return false;
+  int64_t left = kLimit / (x.heads * x.head_dim);  // of rows
   for (const EqualSequences& run : x.runs) {
     if (run.sequences <= 0 || run.sequences > kGridLimit || run.length <= 0 || run.length > left / run.sequences)
       return false;
@@ -344,8 +347,9 @@ bool HopperTakes(const Attention& x) {
 }
 
 cudaError_t LaunchAttention(const Attention& x, __nv_bfloat16* a, float* lse, cudaStream_t stream) {
-  return ForRunsAtOnce(
-      x, [&](auto most, int first, int end) { return LaunchRuns<most.value>(x, a, lse, first, end, stream); });
+  return ForRunsAtOnce(x, [&](auto columns, auto most, int first, int end) {
+    return LaunchRuns<columns.value, most.value>(x, a, lse, first, end, stream);
+  });
 }
 
 }  // namespace planwright::executor::ops

@@ -10,7 +10,8 @@ namespace planwright::executor::ops {
 constexpr int kQueryBlock = 64, kStatistics = 2 * kQueryBlock;
 // Sums of dq of a block of queries, in the order in which the threads of a warpgroup have them: four of each thread,
 // then the next four.
-constexpr int kBlockSums = kQueryBlock * kHeadColumns;
+template <int columns>
+inline constexpr int kBlockSums = kQueryBlock* columns;
 
 // Where the number of a query stands among the 64. A thread needs columns 8 i + 2 t and the next, of all i < 8, with t
 // the same: those of two i lie together.
@@ -27,31 +28,34 @@ struct GradientShape {
 };
 
 constexpr int kPairsAtOnce = 32, kPairRounds = 4, kPairs = kPairRounds * kPairsAtOnce;  // of a row and a head
-constexpr int kPairChunks = kHeadColumns / 8, kPairThreads = kPairsAtOnce * kPairChunks;
+template <int columns>
+inline constexpr int kPairChunks = columns / 8;
+template <int columns>
+inline constexpr int kPairThreads = kPairsAtOnce* kPairChunks<columns>;
 
 // Statistics of all queries [sequences, heads, query blocks, 2, 64], and zeros for the sums of dq.
-static __global__ void __launch_bounds__(kPairThreads)
+template <int columns>
+__global__ void __launch_bounds__(kPairThreads<columns>)
     PrepareGradientKernel(const __nv_bfloat16* a, const __nv_bfloat16* da, const float* lse, float* statistics,
                           float* sums, const __grid_constant__ GradientShape shape) {
-  __shared__ float partial[kPairRounds][kPairThreads];
+  __shared__ float partial[kPairRounds][kPairThreads<columns>];
   const int thread = static_cast<int>(threadIdx.x), sequence = static_cast<int>(blockIdx.y);
   const int pair0 = static_cast<int>(blockIdx.x) * kPairs, all = shape.query_blocks * kQueryBlock * shape.heads;
-  const int64_t first = (static_cast<int64_t>(sequence) * shape.length * shape.heads + pair0) * kHeadColumns;
+  const int64_t first = (static_cast<int64_t>(sequence) * shape.length * shape.heads + pair0) * columns;
   const auto* x = reinterpret_cast<const uint4*>(a + first) + thread;
   const auto* y = reinterpret_cast<const uint4*>(da + first) + thread;
   uint4 from[kPairRounds], with[kPairRounds];
 #pragma unroll
   for (int i = 0; i < kPairRounds; ++i) {
     from[i] = with[i] = make_uint4(0, 0, 0, 0);
-    if (pair0 + i * kPairsAtOnce + thread / kPairChunks < shape.length * shape.heads)
-      from[i] = x[i * kPairThreads], with[i] = y[i * kPairThreads];
+    if (pair0 + i * kPairsAtOnce + thread / kPairChunks<columns> < shape.length * shape.heads)
+      from[i] = x[i * kPairThreads<columns>], with[i] = y[i * kPairThreads<columns>];
   }
-  auto* zeros =
-      reinterpret_cast<float4*>(sums + (static_cast<int64_t>(sequence) * all + pair0) * kHeadColumns) + thread;
+  auto* zeros = reinterpret_cast<float4*>(sums + (static_cast<int64_t>(sequence) * all + pair0) * columns) + thread;
 #pragma unroll
   for (int i = 0; i < 2 * kPairRounds; ++i)
-    if (pair0 + i * kPairsAtOnce / 2 + thread / (2 * kPairChunks) < all)
-      zeros[i * kPairThreads] = make_float4(0, 0, 0, 0);
+    if (pair0 + i * kPairsAtOnce / 2 + thread / (2 * kPairChunks<columns>) < all)
+      zeros[i * kPairThreads<columns>] = make_float4(0, 0, 0, 0);
 #pragma unroll
   for (int i = 0; i < kPairRounds; ++i) {
     const auto* p = reinterpret_cast<const __nv_bfloat162*>(&from[i]);
@@ -70,7 +74,7 @@ static __global__ void __launch_bounds__(kPairThreads)
   float exponent = INFINITY, product = 0;
   if (row < shape.length) {
 #pragma unroll
-    for (int i = 0; i < kPairChunks; ++i) product += partial[0][thread * kPairChunks + i];
+    for (int i = 0; i < kPairChunks<columns>; ++i) product += partial[0][thread * kPairChunks<columns> + i];
     exponent =
         lse[head * shape.rows + static_cast<int64_t>(sequence) * shape.length + row] * static_cast<float>(kLog2E);
   }
@@ -80,28 +84,29 @@ static __global__ void __launch_bounds__(kPairThreads)
 }
 
 // dq = scale times its sums, rounded. A block has 64 queries of a head.
-static __global__ void __launch_bounds__(kWarpgroup)
+template <int columns>
+__global__ void __launch_bounds__(kWarpgroup)
     RoundQueryGradientKernel(const float* sums, __nv_bfloat16* dq, int64_t stride,
                              const __grid_constant__ GradientShape shape) {
   // With the gap behind a row, the 8 rows x 16 bytes that a warp writes at a time meet all banks.
-  __shared__ alignas(16) __nv_bfloat16 tile[kQueryBlock][kHeadColumns + 8];
+  __shared__ alignas(16) __nv_bfloat16 tile[kQueryBlock][columns + 8];
   const int thread = static_cast<int>(threadIdx.x);
   const int block = static_cast<int>(blockIdx.x), head = static_cast<int>(blockIdx.y);
   const int sequence = static_cast<int>(blockIdx.z);
   const int64_t of = (static_cast<int64_t>(sequence) * shape.heads + head) * shape.query_blocks + block;
-  const auto* from = reinterpret_cast<const float4*>(sums + of * kBlockSums) + thread;
+  const auto* from = reinterpret_cast<const float4*>(sums + of * kBlockSums<columns>) + thread;
   const int row = thread / 32 * 16 + thread % 32 / 4, column = thread % 4 * 2;
 #pragma unroll
-  for (int i = 0; i < kHeadColumns / 8; ++i) {
+  for (int i = 0; i < columns / 8; ++i) {
     const float4 x = from[i * kWarpgroup];
     *reinterpret_cast<uint32_t*>(&tile[row][8 * i + column]) = Pack(x.x * shape.scale, x.y * shape.scale);
     *reinterpret_cast<uint32_t*>(&tile[row + 8][8 * i + column]) = Pack(x.z * shape.scale, x.w * shape.scale);
   }
   __syncthreads();
-  for (int i = thread; i < kQueryBlock * kPairChunks; i += kWarpgroup) {
-    const int at = i / kPairChunks, to = block * kQueryBlock + at, chunk = i % kPairChunks * 8;
+  for (int i = thread; i < kQueryBlock * kPairChunks<columns>; i += kWarpgroup) {
+    const int at = i / kPairChunks<columns>, to = block * kQueryBlock + at, chunk = i % kPairChunks<columns> * 8;
     if (to >= shape.length) break;
-    *reinterpret_cast<uint4*>(dq + (static_cast<int64_t>(sequence) * shape.length + to) * stride + head * kHeadColumns +
+    *reinterpret_cast<uint4*>(dq + (static_cast<int64_t>(sequence) * shape.length + to) * stride + head * columns +
                               chunk) = *reinterpret_cast<const uint4*>(&tile[at][chunk]);
   }
 }

@@ -1,9 +1,9 @@
 // What the kernels of attention share (executor/kernels/attention.h): tiles of one head in shared memory, how they come
 // and go, and their products on tensor cores. Compiled for sm_90a alone.
 //
-// 80 is no multiple of the 64 elements over which the other kernels swizzle. So a tile lies in five slices of 16
-// columns, each contiguous, with 32 bytes a row and swizzled over 32 bytes. Tensor cores read it at full rate with
-// either index as the summed one, and nothing is padded.
+// 80 is no multiple of the 64 elements over which the other kernels swizzle. So a tile lies in slices of 16 columns,
+// each contiguous, with 32 bytes a row and swizzled over 32 bytes. Tensor cores read it at full rate with either index
+// as the summed one, and nothing is padded. `columns`: of a head.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,19 @@
 
 namespace planwright::executor::ops {
 
-constexpr int kHeadColumns = static_cast<int>(kAttentionHeadDim), kSliceColumns = 16;
-constexpr int kSlices = kHeadColumns / kSliceColumns, kSliceRowBytes = kSliceColumns * 2;
-// A warpgroup multiplies 64 rows at a time. Sums that a thread has of 64 rows x 80 columns.
-constexpr int kGroupRows = 64, kEachOfHead = kGroupRows * kHeadColumns / kWarpgroup;
+constexpr int kSliceColumns = 16, kSliceRowBytes = kSliceColumns * 2;
+template <int columns>
+inline constexpr int kSlices = columns / kSliceColumns;
+// A warpgroup multiplies 64 rows at a time. Sums that a thread has of 64 rows of a head.
+constexpr int kGroupRows = 64;
+template <int columns>
+inline constexpr int kEachOfHead = kGroupRows* columns / kWarpgroup;
 
 // Of a tile of so many rows.
 template <int rows>
 inline constexpr int kSliceBytes = rows* kSliceRowBytes;
-template <int rows>
-inline constexpr int kHeadBytes = kSlices* kSliceBytes<rows>;
+template <int columns, int rows>
+inline constexpr int kHeadBytes = kSlices<columns>* kSliceBytes<rows>;
 
 // Runs of a launch. Each has its tensor maps in the parameters of the kernel. Most launches have one run, for which
 // kernels are compiled apart.
@@ -40,18 +43,20 @@ struct TileAt {
   int row, head, sequence;
 };
 
-__device__ inline void LoadTile(unsigned char* to, const CUtensorMap& map, TileAt at, uint64_t* barrier) {
+template <int columns>
+__device__ void LoadTile(unsigned char* to, const CUtensorMap& map, TileAt at, uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}],"
       " [%6];" ::"r"(SharedAddress(to)),
-      "l"(&map), "r"(0), "r"(at.row), "r"(at.head * kSlices), "r"(at.sequence), "r"(SharedAddress(barrier))
+      "l"(&map), "r"(0), "r"(at.row), "r"(at.head * kSlices<columns>), "r"(at.sequence), "r"(SharedAddress(barrier))
       : "memory");
 }
 
 // One of a bulk group of this thread.
-__device__ inline void StoreTile(const CUtensorMap& map, const unsigned char* from, TileAt at) {
+template <int columns>
+__device__ void StoreTile(const CUtensorMap& map, const unsigned char* from, TileAt at) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(&map),
-               "r"(0), "r"(at.row), "r"(at.head * kSlices), "r"(at.sequence), "r"(SharedAddress(from))
+               "r"(0), "r"(at.row), "r"(at.head * kSlices<columns>), "r"(at.sequence), "r"(SharedAddress(from))
                : "memory");
 }
 
@@ -76,12 +81,13 @@ __device__ inline void StoreMatrices(uint32_t address, const uint32_t (&packed)[
 
 // The sums of a warpgroup, its rows times two factors, into a tile of 64 rows. A thread has rows r and r + 8 of its
 // warp's 16, r = lane / 4; the factors are theirs.
-__device__ inline void RoundToTile(const float (&sums)[kEachOfHead], float first, float second, unsigned char* tile) {
+template <int each>
+__device__ void RoundToTile(const float (&sums)[each], float first, float second, unsigned char* tile) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
   const int row = warp * 16 + lane % 16, half = lane / 16;
   const uint32_t address = SharedAddress(tile) + row * kSliceRowBytes + ((half ^ (row / 4 % 2)) << 4);
 #pragma unroll
-  for (int slice = 0; slice < kSlices; ++slice) {
+  for (int slice = 0; slice < each / 8; ++slice) {
     const float* s = sums + 8 * slice;
     StoreMatrices(address + slice * kSliceBytes<kGroupRows>,
                   {Pack(s[0] * first, s[1] * first), Pack(s[2] * second, s[3] * second),
@@ -147,16 +153,26 @@ __device__ inline void AddScores(float (&sum)[32], uint64_t a, uint64_t b) {
 }
 
 // sum += weights times rows of a head. The weights are in registers: of a thread's sums, eight in a row, packed.
-__device__ inline void AddWeighted(float (&sum)[kEachOfHead], const uint32_t* weights, uint64_t rows) {
+__device__ inline void AddWeighted(float (&sum)[32], const uint32_t* weights, uint64_t rows) {
+  ADD_PRODUCT(64, NAMES_32, SUMS_32, "{%32, %33, %34, %35}, %36, adds, 1, 1, 1", "r"(weights[0]), "r"(weights[1]),
+              "r"(weights[2]), "r"(weights[3]), "l"(rows));
+}
+__device__ inline void AddWeighted(float (&sum)[40], const uint32_t* weights, uint64_t rows) {
   ADD_PRODUCT(80, NAMES_40, SUMS_40, "{%40, %41, %42, %43}, %44, adds, 1, 1, 1", "r"(weights[0]), "r"(weights[1]),
               "r"(weights[2]), "r"(weights[3]), "l"(rows));
 }
 
 // The same with weights in shared memory, which lie along their own index.
-__device__ inline void FirstWeighted(float (&sum)[kEachOfHead], uint64_t weights, uint64_t rows) {
+__device__ inline void FirstWeighted(float (&sum)[32], uint64_t weights, uint64_t rows) {
+  FIRST_PRODUCT(64, NAMES_32, SUMS_32, "%32, %33, adds, 1, 1, 1, 1", "l"(weights), "l"(rows));
+}
+__device__ inline void AddWeighted(float (&sum)[32], uint64_t weights, uint64_t rows) {
+  ADD_PRODUCT(64, NAMES_32, SUMS_32, "%32, %33, adds, 1, 1, 1, 1", "l"(weights), "l"(rows));
+}
+__device__ inline void FirstWeighted(float (&sum)[40], uint64_t weights, uint64_t rows) {
   FIRST_PRODUCT(80, NAMES_40, SUMS_40, "%40, %41, adds, 1, 1, 1, 1", "l"(weights), "l"(rows));
 }
-__device__ inline void AddWeighted(float (&sum)[kEachOfHead], uint64_t weights, uint64_t rows) {
+__device__ inline void AddWeighted(float (&sum)[40], uint64_t weights, uint64_t rows) {
   ADD_PRODUCT(80, NAMES_40, SUMS_40, "%40, %41, adds, 1, 1, 1, 1", "l"(weights), "l"(rows));
 }
 
@@ -171,18 +187,18 @@ __device__ inline void AddWeighted(float (&sum)[kEachOfHead], uint64_t weights, 
 #undef NAMES_32
 
 // Starts the products of a warpgroup's 64 rows with all rows of a tile, over the head's columns.
-template <int each>
+template <int columns, int each>
 __device__ void StartScores(float (&sum)[each], uint32_t rows, uint32_t tile) {
   constexpr int kOfTile = kSliceBytes<each * kWarpgroup / kGroupRows>;
   FirstScores(sum, ColumnsSummed(rows), ColumnsSummed(tile));
 #pragma unroll
-  for (int slice = 1; slice < kSlices; ++slice)
+  for (int slice = 1; slice < kSlices<columns>; ++slice)
     AddScores(sum, ColumnsSummed(rows + slice * kSliceBytes<kGroupRows>), ColumnsSummed(tile + slice * kOfTile));
 }
 
 // Starts the products of weights in registers with all rows of a tile.
-template <int rows>
-__device__ void StartWeighted(float (&sum)[kEachOfHead], const uint32_t (&weights)[rows / 4], uint32_t tile) {
+template <int rows, int each>
+__device__ void StartWeighted(float (&sum)[each], const uint32_t (&weights)[rows / 4], uint32_t tile) {
 #pragma unroll
   for (int i = 0; i < rows / kProductDepth; ++i)
     AddWeighted(sum, weights + 4 * i, RowsSummed<rows>(tile + i * kSliceBytes<kProductDepth>));
@@ -206,15 +222,18 @@ __device__ inline float Exp2(float x) {
 
 // Tiles of `box_rows` rows of one head, in the rows of a run. `matrix` is the first of them, `stride` elements before
 // the next.
-inline cudaError_t MapTiles(CUtensorMap* map, const __nv_bfloat16* matrix, const EqualSequences& run, int64_t heads,
-                            int64_t stride, int box_rows) {
+template <int columns>
+cudaError_t MapTiles(CUtensorMap* map, const __nv_bfloat16* matrix, const EqualSequences& run, int64_t heads,
+                     int64_t stride, int box_rows) {
   const auto encode = MapEncoder();
   if (encode == nullptr) return cudaErrorNotSupported;
   const auto bytes = [](int64_t elements) { return static_cast<cuuint64_t>(elements) * sizeof(__nv_bfloat16); };
   const cuuint64_t sizes[] = {kSliceColumns, static_cast<cuuint64_t>(run.length),
-                              static_cast<cuuint64_t>(heads) * kSlices, static_cast<cuuint64_t>(run.sequences)};
+                              static_cast<cuuint64_t>(heads) * kSlices<columns>,
+                              static_cast<cuuint64_t>(run.sequences)};
   const cuuint64_t strides[] = {bytes(stride), bytes(kSliceColumns), bytes(run.length * stride)};
-  const cuuint32_t box[] = {kSliceColumns, static_cast<cuuint32_t>(box_rows), kSlices, 1}, steps[] = {1, 1, 1, 1};
+  const cuuint32_t box[] = {kSliceColumns, static_cast<cuuint32_t>(box_rows), kSlices<columns>, 1},
+                   steps[] = {1, 1, 1, 1};
   const CUresult result = encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<__nv_bfloat16*>(matrix), sizes,
                                  strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_32B,
                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
@@ -230,16 +249,22 @@ inline int64_t FirstRow(const Attention& x, int run) {
   return rows;
 }
 
-// Calls `launch(most, first, end)` for all runs of x, as few at a time as one call takes: `most` is 1 or kRunsAtOnce as
-// a type, `end` is the first run behind those of the call. Ends with the first error.
+template <int number>
+using Number = std::integral_constant<int, number>;
+
+// Calls `launch(columns, most, first, end)` for all runs of x, as many at a time as one call takes: `most` is 1 or
+// kRunsAtOnce, as a type like `columns`; `end` is the first run behind those of the call. Ends with the first error.
 template <typename LaunchRuns>
 cudaError_t ForRunsAtOnce(const Attention& x, const LaunchRuns& launch) {
-  const auto runs = static_cast<int>(x.runs.size());
-  if (runs == 1) return launch(std::integral_constant<int, 1>(), 0, 1);
-  cudaError_t error = cudaSuccess;
-  for (int first = 0; first < runs && error == cudaSuccess; first += kRunsAtOnce)
-    error = launch(std::integral_constant<int, kRunsAtOnce>(), first, std::min(runs, first + kRunsAtOnce));
-  return error;
+  const auto for_heads = [&](auto columns) {
+    const auto runs = static_cast<int>(x.runs.size());
+    if (runs == 1) return launch(columns, Number<1>(), 0, 1);
+    cudaError_t error = cudaSuccess;
+    for (int first = 0; first < runs && error == cudaSuccess; first += kRunsAtOnce)
+      error = launch(columns, Number<kRunsAtOnce>(), first, std::min(runs, first + kRunsAtOnce));
+    return error;
+  };
+  return x.head_dim == 64 ? for_heads(Number<64>()) : for_heads(Number<80>());
 }
 
 }  // namespace planwright::executor::ops

@@ -47,8 +47,7 @@ std::vector<EqualSequences> RunsOf(const PackedAttention& attention) {
 std::optional<Attention> OwnSequences(const PackedAttention& attention) {
   const PackedHeads& h = attention.h;
   const auto& [q, k, v] = attention.x;
-  if (attention.parted || h.head_dim != kAttentionHeadDim || at::globalContext().deterministicAlgorithms())
-    return std::nullopt;
+  if (attention.parted || at::globalContext().deterministicAlgorithms()) return std::nullopt;
   for (const at::Tensor& x : {q, k, v})
     if (x.scalar_type() != at::kBFloat16 || x.stride(0) != q.stride(0) || x.stride(1) != 1) return std::nullopt;
   const auto elements = [](const at::Tensor& x) { return static_cast<const __nv_bfloat16*>(x.const_data_ptr()); };
@@ -58,6 +57,7 @@ std::optional<Attention> OwnSequences(const PackedAttention& attention) {
                          .stride = q.stride(0),
                          .runs = RunsOf(attention),
                          .heads = h.heads,
+                         .head_dim = h.head_dim,
                          .scale = h.scale()};
   return HopperTakes(sequences) ? std::optional<Attention>(std::move(sequences)) : std::nullopt;
 }

@@ -19,8 +19,9 @@
 namespace planwright::executor::flash_attention_test {
 namespace {
 
-// Our own kernels take heads of 80 elements, cuDNN's take others too.
-constexpr int64_t kHeads = 4, kHeadDim = ops::kAttentionHeadDim, kOtherHeadDim = 64, kClassTokens = 10;
+// Our own kernels take heads of 64 and 80 elements, cuDNN's take others too.
+constexpr int64_t kHeads = 4, kHeadDim = 80, kOtherHeadDim = 72, kClassTokens = 10;
+constexpr int64_t kOwnHeadDims[] = {64, 80};
 
 using Kernels = std::set<std::string>;
 
@@ -109,7 +110,10 @@ bool HasCudnn() {
   return ops::TakesCudnn({x, x, x});
 }
 
-bool HasOwn() { return ops::HopperTakes(ops::Attention{.runs = {{.sequences = 1, .length = 1}}, .heads = kHeads}); }
+bool HasOwn() {
+  return ops::HopperTakes(
+      ops::Attention{.runs = {{.sequences = 1, .length = 1}}, .heads = kHeads, .head_dim = kHeadDim});
+}
 
 TEST(FlashAttention, MeetsThePlainFormForwardAndBackward) {
   if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
@@ -132,11 +136,14 @@ TEST(FlashAttention, ImagesOfOneSizeMeetThePlainForm) {
 TEST(FlashAttention, OwnKernelsMeetThePlainForm) {
   if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
   if (!HasOwn()) GTEST_SKIP() << "no Hopper";
-  for (const int64_t rows : {11, 63, 64, 112, 113, 128, 129, 192, 193, 1000}) {
-    SCOPED_TRACE(rows);
-    const int64_t patches = rows - kClassTokens;
-    EXPECT_EQ(CompareWithThePlainForm({1, patches}, Plan{}), kOwn);
-    EXPECT_EQ(CompareWithThePlainForm({patches, 1, 1, patches, 1, patches}, Plan{}), kOwn);
+  for (const int64_t head_dim : kOwnHeadDims) {
+    SCOPED_TRACE(head_dim);
+    for (const int64_t rows : {11, 63, 64, 112, 113, 128, 129, 192, 193, 1000}) {
+      SCOPED_TRACE(rows);
+      const int64_t patches = rows - kClassTokens;
+      EXPECT_EQ(CompareWithThePlainForm({1, patches}, Plan{}, {.head_dim = head_dim}), kOwn);
+      EXPECT_EQ(CompareWithThePlainForm({patches, 1, 1, patches, 1, patches}, Plan{}, {.head_dim = head_dim}), kOwn);
+    }
   }
 }
 
@@ -144,11 +151,14 @@ TEST(FlashAttention, OwnKernelsMeetThePlainForm) {
 TEST(FlashAttention, OwnKernelsTakeManyImages) {
   if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
   if (!HasOwn()) GTEST_SKIP() << "no Hopper";
-  for (const int64_t rows : {100, 113, 225}) {
-    SCOPED_TRACE(rows);
-    std::vector<int64_t> sizes;
-    for (int image = 0; image < 40; ++image) sizes.insert(sizes.end(), {1, rows - kClassTokens});
-    EXPECT_EQ(CompareWithThePlainForm(sizes, Plan{}), kOwn);
+  for (const int64_t head_dim : kOwnHeadDims) {
+    SCOPED_TRACE(head_dim);
+    for (const int64_t rows : {100, 113, 225}) {
+      SCOPED_TRACE(rows);
+      std::vector<int64_t> sizes;
+      for (int image = 0; image < 40; ++image) sizes.insert(sizes.end(), {1, rows - kClassTokens});
+      EXPECT_EQ(CompareWithThePlainForm(sizes, Plan{}, {.head_dim = head_dim}), kOwn);
+    }
   }
 }
 
@@ -156,20 +166,27 @@ TEST(FlashAttention, OwnKernelsTakeManyImages) {
 TEST(FlashAttention, OwnKernelsTakeImagesOfSeveralSizes) {
   if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
   if (!HasOwn()) GTEST_SKIP() << "no Hopper";
-  EXPECT_EQ(CompareWithThePlainForm({6, 8, 2, 4, 2, 4, 20, 14}, Plan{}), kOwn);
-  EXPECT_EQ(CompareWithThePlainForm({1, 990, 1, 1, 1, 990, 1, 990, 1, 102}, Plan{}), kOwn);
-  EXPECT_EQ(CompareWithThePlainForm({1, 54, 1, 53, 1, 55, 1, 118, 1, 182, 1, 183}, Plan{}), kOwn);
+  for (const int64_t head_dim : kOwnHeadDims) {
+    SCOPED_TRACE(head_dim);
+    EXPECT_EQ(CompareWithThePlainForm({6, 8, 2, 4, 2, 4, 20, 14}, Plan{}, {.head_dim = head_dim}), kOwn);
+    EXPECT_EQ(CompareWithThePlainForm({1, 990, 1, 1, 1, 990, 1, 990, 1, 102}, Plan{}, {.head_dim = head_dim}), kOwn);
+    EXPECT_EQ(CompareWithThePlainForm({1, 54, 1, 53, 1, 55, 1, 118, 1, 182, 1, 183}, Plan{}, {.head_dim = head_dim}),
+              kOwn);
+  }
 }
 
 // More runs than a launch takes, one more than that, and as many.
 TEST(FlashAttention, OwnKernelsTakeMoreSizesThanALaunch) {
   if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
   if (!HasOwn()) GTEST_SKIP() << "no Hopper";
-  for (const int64_t images : {16, 17, 40}) {
-    SCOPED_TRACE(images);
-    std::vector<int64_t> sizes;
-    for (int64_t image = 0; image < images; ++image) sizes.insert(sizes.end(), {1, 1 + image * 37 % 230});
-    EXPECT_EQ(CompareWithThePlainForm(sizes, Plan{}), kOwn);
+  for (const int64_t head_dim : kOwnHeadDims) {
+    SCOPED_TRACE(head_dim);
+    for (const int64_t images : {16, 17, 40}) {
+      SCOPED_TRACE(images);
+      std::vector<int64_t> sizes;
+      for (int64_t image = 0; image < images; ++image) sizes.insert(sizes.end(), {1, 1 + image * 37 % 230});
+      EXPECT_EQ(CompareWithThePlainForm(sizes, Plan{}, {.head_dim = head_dim}), kOwn);
+    }
   }
 }
 
@@ -198,7 +215,11 @@ TEST(FlashAttention, OwnKernelsKeepSumsWhereTheMaximumStays) {
 TEST(FlashAttention, OwnKernelsGiveAbsentKeysNoWeight) {
   if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
   if (!HasOwn()) GTEST_SKIP() << "no Hopper";
-  EXPECT_EQ(CompareWithThePlainForm({20, 14, 20, 14}, Plan{}, {.apart = 4, .tolerance = 0.05}), kOwn);
+  for (const int64_t head_dim : kOwnHeadDims) {
+    SCOPED_TRACE(head_dim);
+    EXPECT_EQ(CompareWithThePlainForm({20, 14, 20, 14}, Plan{}, {.head_dim = head_dim, .apart = 4, .tolerance = 0.05}),
+              kOwn);
+  }
 }
 
 // The flash kernel's order of additions is fixed; and what the plan says of sizes is not trusted blindly.

@@ -45,10 +45,13 @@ void AddAttentionCases(std::vector<KernelCase>& cases) {
                    }});
 }
 
-// Images of the vision encoder, 16 heads of 80. Each has so many patches, in squares of 4, and 8 class tokens.
-void AddImageCases(std::vector<KernelCase>& cases, const std::string& name, const std::vector<int64_t>& patches) {
-  constexpr int64_t kImageHeads = 16, kImageHeadDim = 80, kClassTokens = 8;
-  const Attributes heads = {{"heads", kImageHeads}, {"head_dim", kImageHeadDim}, {"class_tokens", kClassTokens}};
+// Images of a vision encoder, 16 heads. Each has so many patches, in squares of 4, and 8 class tokens.
+void AddImageCases(std::vector<KernelCase>& cases, int64_t head_dim, const std::string& sizes_name,
+                   const std::vector<int64_t>& patches) {
+  constexpr int64_t kImageHeads = 16, kClassTokens = 8;
+  const int64_t width = kImageHeads * head_dim;
+  const std::string name = std::to_string(head_dim) + ", " + sizes_name;
+  const Attributes heads = {{"heads", kImageHeads}, {"head_dim", head_dim}, {"class_tokens", kClassTokens}};
   std::vector<int64_t> sizes;
   double pairs = 0, rows = 0;
   for (const int64_t each : patches) {
@@ -60,9 +63,9 @@ void AddImageCases(std::vector<KernelCase>& cases, const std::string& name, cons
   const auto values = [&](int64_t columns) {
     return at::randn({static_cast<int64_t>(rows), columns}, at::TensorOptions(at::kCUDA).dtype(at::kBFloat16));
   };
-  const at::Tensor qkv = values(3 * kImageHeads * kImageHeadDim), da = values(kImageHeads * kImageHeadDim);
+  const at::Tensor qkv = values(3 * width), da = values(width);
   const Tensors forward = Op(heads).Run(ops::RunPackedAttention, {qkv, grid});
-  const double flops = 4 * pairs * kImageHeads * kImageHeadDim, bytes = 2 * rows * 4 * kImageHeads * kImageHeadDim;
+  const double flops = 4 * pairs * static_cast<double>(width), bytes = 8 * rows * static_cast<double>(width);
   cases.push_back({"packed_attention " + name, bytes, flops, 0, [=] {
                      Op(heads).Run(ops::RunPackedAttention, {qkv, grid});
                    }});
@@ -76,9 +79,11 @@ void AddImageCases(std::vector<KernelCase>& cases, const std::string& name, cons
 std::vector<KernelCase> DenseCases() {
   std::vector<KernelCase> cases;
   AddAttentionCases(cases);
-  AddImageCases(cases, "2 x 6144", {6144, 6144});
-  AddImageCases(cases, "6144, 4096, 2048", {6144, 4096, 2048});
-  AddImageCases(cases, "12 sizes", {3072, 256, 1024, 2048, 512, 1536, 256, 1280, 3072, 768, 640, 1792});
+  for (const int64_t head_dim : {64, 80}) {
+    AddImageCases(cases, head_dim, "2 x 6144", {6144, 6144});
+    AddImageCases(cases, head_dim, "6144, 4096, 2048", {6144, 4096, 2048});
+    AddImageCases(cases, head_dim, "12 sizes", {3072, 256, 1024, 2048, 512, 1536, 256, 1280, 3072, 768, 640, 1792});
+  }
   AddProductCases(cases, "in_proj", 2688, 10304);
   AddProductCases(cases, "out_proj", 4096, 2688);
   AddProductCases(cases, "qkv", 2688, 6144);
