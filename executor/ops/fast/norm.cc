@@ -1,7 +1,9 @@
-// RMS norm by kernels (executor/kernels/rms_norm.h). executor/ops/norm.cc has the plain form, which defines it.
+// Norms by kernels (executor/kernels/rms_norm.h, layer_norm.h). executor/ops/norm.cc has the plain forms, which define
+// them.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include "executor/kernels/layer_norm.h"
 #include "executor/kernels/rms_norm.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/planned_types.h"
@@ -50,6 +52,41 @@ Tensors FastRmsNormGrad(const ComputeContext& context) {
   LaunchRmsNormGradient(Elements<Bf16>(dy), Elements<Bf16>(x), Elements<float>(scale),
                         Elements<Bf16>(context.parameters[0]), Elements<Bf16>(dx), ElementsOrNull(partials), shape,
                         CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  AddColumnSums(context, partials);
+  return {dx};
+}
+
+bool TakesLayerNorm(const ComputeBinding& binding) {
+  return PlannedInBf16(binding, 1) && TakesWidth(binding, *binding.inputs[0]) && InBf16Elements(binding.parameters[1]);
+}
+
+bool TakesLayerNormGrad(const ComputeBinding& binding) {
+  return PlannedInBf16(binding, 2) && binding.inputs[2]->dtype == DType::kFp32 &&
+         binding.inputs[3]->dtype == DType::kFp32 && TakesWidth(binding, *binding.inputs[1]);
+}
+
+Tensors FastLayerNorm(const ComputeContext& context) {
+  if (!LieInVectors(context, 1)) return RunLayerNorm(context);
+  const at::Tensor& x = context.inputs[0];
+  const at::Tensor y = at::empty_like(x), mean = at::empty(WithWidth(x, 1), x.options().dtype(at::kFloat)),
+                   scale = at::empty_like(mean);
+  LaunchLayerNorm(Elements<Bf16>(x), {Elements<Bf16>(context.parameters[0]), Elements<Bf16>(context.parameters[1])},
+                  static_cast<float>(context.instruction.real("eps")), Elements<Bf16>(y), Elements<float>(mean),
+                  Elements<float>(scale), ShapeOf(x), CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {y, mean, scale};
+}
+
+Tensors FastLayerNormGrad(const ComputeContext& context) {
+  const at::Tensor &dy = context.inputs[0], &x = context.inputs[1], &mean = context.inputs[2],
+                   &scale = context.inputs[3];
+  if (!LieInVectors(context, 2) || !mean.is_contiguous() || !scale.is_contiguous()) return RunLayerNormGrad(context);
+  const RowShape shape = ShapeOf(x);
+  const at::Tensor dx = at::empty_like(x), partials = PartialSums(context, LayerNormPartials(shape), 2 * shape.width);
+  LaunchLayerNormGradient(Elements<Bf16>(dy), Elements<Bf16>(x), Elements<float>(mean), Elements<float>(scale),
+                          Elements<Bf16>(context.parameters[0]), Elements<Bf16>(dx), ElementsOrNull(partials), shape,
+                          CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   AddColumnSums(context, partials);
   return {dx};

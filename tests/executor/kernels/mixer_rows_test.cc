@@ -70,6 +70,28 @@ class MixerRows : public Kernels {
     Check("rms norm grad", ops::RunRmsNormGrad, backward);
   }
 
+  static void CheckLayerNorm(at::IntArrayRef shape, double around = 0) {
+    SCOPED_TRACE(testing::Message() << "x " << shape << " around " << around);
+    const at::Tensor x = Random(shape) + around, dy = Random(shape);
+    const Tensors parameters = {Random({shape.back()}), Random({shape.back()})};
+    const Tensors out = Check("layer norm", ops::RunLayerNorm,
+                              {.attributes = {{"eps", 1e-6}}, .inputs = {x}, .parameters = parameters});
+    KernelCheck backward = {.inputs = {dy, x, out[1].cpu().to(at::kDouble), out[2].cpu().to(at::kDouble)},
+                            .parameters = parameters,
+                            .wide_inputs = {2, 3}};
+    Check("frozen", ops::RunLayerNormGrad, backward);
+    backward.gradients_like = parameters;
+    Check("layer norm grad", ops::RunLayerNormGrad, backward);
+  }
+
+  static void CheckRowBias(at::IntArrayRef shape) {
+    SCOPED_TRACE(testing::Message() << "x " << shape);
+    const at::Tensor bias = Random({shape.back()});
+    Check("add residual bias", ops::RunAddResidualBias,
+          {.inputs = {Random(shape), Random(shape)}, .parameters = {bias}});
+    Check("bias grad", ops::RunBiasGrad, {.inputs = {Random(shape)}, .gradients_like = {bias}});
+  }
+
   static at::Tensor OnGpu(const at::Tensor& x) { return x.to(at::kCUDA, at::kBFloat16); }
   // The same numbers, one element away from any alignment.
   static at::Tensor Shifted(const at::Tensor& x) {
@@ -210,6 +232,25 @@ TEST_F(MixerRows, ParametersAndGradientsMayLieAnywhere) {
   same(ops::RunGatedNormGrad, m.gate(), {dyn, y, zxbcdt, scale}, norm);
   const at::Tensor row_scale = Op(m.gate()).Run(ops::RunRmsNorm, {y}, norm)[1];
   same(ops::RunRmsNormGrad, {}, {dyn, y, row_scale}, norm);
+}
+
+// Widths of encoders, some that fill no warp, the widest, and numbers of rows around what thread blocks take at a time.
+// Rows far from 0 have a deviation that a difference of sums would lose.
+TEST_F(MixerRows, LayerNormOfAnyRows) {
+  for (const int64_t width : {8, 96, 1024, 1152, 1280, 6144}) {
+    for (const int64_t rows : {1, 2, 3, 263, 530, 1585}) CheckLayerNorm({rows, width});
+  }
+  CheckLayerNorm({3, 7, 1280});
+  CheckLayerNorm({530, 1280}, 16);
+  CheckLayerNorm({37, 60});  // the plain form
+}
+
+TEST_F(MixerRows, BiasOfAnyRows) {
+  for (const int64_t width : {8, 96, 1024, 1280, 6144}) {
+    for (const int64_t rows : {1, 2, 3, 1055, 1057, 3171}) CheckRowBias({rows, width});
+  }
+  CheckRowBias({3, 7, 1280});
+  CheckRowBias({37, 60});  // the plain form
 }
 
 TEST_F(MixerRows, NoPositionsAddNothing) {

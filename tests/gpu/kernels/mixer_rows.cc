@@ -50,7 +50,8 @@ std::vector<KernelCase> MixerRowCases() {
   const at::Tensor x = Rows(kHidden), dx = Rows(kHidden), more = Rows(kHidden);
   const at::Tensor up = Rows(kSharedFfn), dup = Rows(kSharedFfn);
   const Tensors taps = {Parameter({kChannels, 1, 4}), Parameter({kChannels})}, inner = {Parameter({kInner})},
-                hidden = {Parameter({kHidden})};
+                hidden = {Parameter({kHidden})}, both = {Parameter({kHidden}), Parameter({kHidden})};
+  const Tensors layer = Op(eps).Run(ops::RunLayerNorm, {x}, both);
   const at::Tensor inner_scale = Op(gate).Run(ops::RunGatedNorm, {y, zxbcdt}, inner)[1],
                    scale = Op(eps).Run(ops::RunRmsNorm, {x}, hidden)[1];
   return {
@@ -62,6 +63,11 @@ std::vector<KernelCase> MixerRowCases() {
            {ops::RunGatedNormGrad, gate, {dyn, y, zxbcdt, inner_scale}, inner, Gradients(inner)}),
       Case("rms_norm", 2 * kHidden, 0, {ops::RunRmsNorm, eps, {x}, hidden}),
       Case("rms_norm_grad", 3 * kHidden, 0.07, {ops::RunRmsNormGrad, eps, {dx, x, scale}, hidden, Gradients(hidden)}),
+      Case("layer_norm", 2 * kHidden, 0, {ops::RunLayerNorm, eps, {x}, both}),
+      Case("layer_norm_grad", 3 * kHidden, 0,
+           {ops::RunLayerNormGrad, {}, {dx, x, layer[1], layer[2]}, both, Gradients(both)}),
+      Case("add_residual_bias", 3 * kHidden, 0, {ops::RunAddResidualBias, {}, {x, dx}, hidden}),
+      Case("bias_grad", kHidden, 0, {ops::RunBiasGrad, {}, {dx}, {}, Gradients(hidden)}),
       Case("squared_relu", 2 * kSharedFfn, 0, {ops::RunSquaredRelu, {}, {up}}),
       Case("squared_relu_grad", 3 * kSharedFfn, 0, {ops::RunSquaredReluGrad, {}, {dup, up}}),
       Case("add two", 3 * kHidden, 0, {ops::RunAdd, {}, {x, dx}}),
