@@ -6,12 +6,14 @@ does not fit, or that ends early. Needs no GPU.
 """
 
 import contextlib
+import functools
 import importlib.machinery
 import importlib.util
 import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,9 +35,11 @@ def load_measure():
 
 
 measure = load_measure()
+SPACES = measure.SpacesOneGpu, measure.SpacesTwoGpus
 ALL = [(kind, part, case) for kind in measure.KINDS.values() for part, cases in kind.cases.items() for case in cases]
 
 
+@functools.cache
 def plan(*words):
     """The answer of plan in JSON, and what it said beside it."""
     done = subprocess.run([PLAN, *map(str, words), "--json"], capture_output=True, text=True, check=False)
@@ -145,6 +149,71 @@ class Measures(unittest.TestCase):
             two.scaling()
         self.assertEqual(launched, ["text_8", "scaling_one"])
         self.assertRegex(printed.getvalue(), r"(?m)^scaling_two  .*\n(PASS.*\n)*efficiency: .* scaling_two 100")
+
+    def test_layouts_of_a_space_train_one_curve(self):
+        """And a search may choose each of them."""
+        chosen = re.compile(r"batch\.micro_samples=|gradients\.|modules\.\w+\.(parallel|placement|recompute)[.=]")
+        names = [space.name for kind in SPACES for spaces in kind.lists.values() for space in spaces]
+        self.assertEqual(len(names), len(set(names)))
+        for space in (space for kind in SPACES for spaces in kind.lists.values() for space in spaces):
+            layouts = list(space.layouts.values())
+            self.assertIn(len(layouts), range(3, 7), space.name)
+            self.assertEqual(len(layouts), len(set(layouts)), space.name)
+            for overrides in layouts:
+                with self.subTest(space=space.name, overrides=overrides):
+                    self.assertEqual([word for word in overrides if not chosen.match(word)], [])
+                    beside, _ = plan("diff", space.recipe(), *layouts[0], space.recipe(), *overrides)
+                    self.assertEqual((beside["same"], beside["may_change_loss"]), (overrides == layouts[0], False))
+
+    def test_spaces_keep_what_has_run(self):
+        def of(minutes, late=""):
+            """What a part prints, says and keeps, of which each run takes a second, and one fails."""
+            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed:
+                out, seen = pathlib.Path(folder), []
+                spaces = measure.SpacesOneGpu(pathlib.Path(PLAN).parent, out)
+                spaces.chosen, spaces.minutes = ["short_1g", "dense_1g"], minutes
+
+                def launch(_, case, options=()):
+                    kept = out / "spaces.json"
+                    seen.append(len(json.loads(kept.read_text())["runs"]) if kept.exists() else 0)
+                    if case.name == late:
+                        spaces.judge(False, f"{case.name}: 0 of {case.steps} steps")
+                        return None, ""
+                    (out / case.name).mkdir()
+                    rows = [{"name": "in all", "planned": 2, "measured": 1}]
+                    (out / case.name / "outcome.json").write_text(json.dumps({"memory": [{"bytes": rows}]}))
+                    return [{"step_seconds": step} for step in (9, 9, 9, 1, 3, 2, 2, 1)], ""
+
+                spaces.launch = launch
+                spaces.spaces()
+                kept = out / "spaces.json"
+                runs = json.loads(kept.read_text())["runs"] if kept.exists() else []
+            return printed.getvalue(), spaces.failed, runs, seen
+
+        printed, failed, runs, seen = of(None)
+        self.assertEqual((failed, seen), ([], list(range(7))))
+        self.assertEqual([run["space"] for run in runs], ["dense_1g"] * 4 + ["short_1g"] * 3)
+        self.assertEqual({(run["measured_ms"], run["planned_bytes"], run["used_bytes"]) for run in runs},
+                         {(2000, 2, 1)})
+        self.assertEqual((runs[0]["recipe"], runs[0]["layout"], runs[0]["overrides"]),
+                         ("tests/gpu/spaces/dense_1g.yaml", "2 samples", ["batch.micro_samples=2"]))
+        self.assertGreater(runs[0]["data_sheet_ms"], runs[1]["data_sheet_ms"])
+        self.assertEqual(printed.count("fastest by data sheets: "), 2)
+        printed, failed, runs, _ = of(None, "dense_1g_4_samples")
+        self.assertEqual((failed, len(runs)), (["dense_1g_4_samples: 0 of 8 steps"], 6))
+        self.assertEqual(printed.count("fastest by data sheets: "), 1)
+        _, failed, runs, seen = of(0)
+        self.assertEqual((runs, seen), ([], []))
+        self.assertRegex(failed[0], "^spaces: no time was left for dense_1g, 2 samples; .*; short_1g, 32 samples$")
+
+    def test_wrong_options_are_refused(self):
+        for words, said in ((["--parts", "step", "--minutes", "1"], "are for the parts spaces and spaces_2g"),
+                            (["--parts", "regret", "--spaces", "long_2g"], "unknown space long_2g; the parts have exp"),
+                            (["--parts", "no"], "unknown part no; there are tests")):
+            done = subprocess.run([sys.executable, HERE / "measure", *words], capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(said, done.stderr)
 
     def test_too_few_gpus_are_refused(self):
         with tempfile.TemporaryDirectory() as folder:

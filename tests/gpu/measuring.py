@@ -42,12 +42,13 @@ def with_samples(samples, steps):
             f"budget.learning_rate.decay_samples={steps * samples}")
 
 
-def gpus_found():
-    """How many GPUs this machine has; none without nvidia-smi."""
+def gpus_listed():
+    """A line for each GPU of this machine; none without nvidia-smi."""
     try:
-        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.count("GPU ")
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
     except OSError:
-        return 0
+        return []
+    return [line for line in listed.splitlines() if line.startswith("GPU ")]
 
 
 class Measure:
@@ -84,7 +85,7 @@ class Measure:
 
     def measure(self, part):
         """Runs a part if this machine has the GPUs that it needs."""
-        found = gpus_found()
+        found = len(gpus_listed())
         if found < self.gpus:
             self.judge(False, f"{part} needs {self.gpus} GPUs, and this machine has {found}")
             return
