@@ -8,11 +8,11 @@
 //
 // The sums of dq are added in the order in which blocks come, four numbers at a time, each block beginning with other
 // queries. That is most of what L2 has to do, and L2 and power are what limits the kernel: without these additions it
-// takes a tenth less. Bulk copies that add, keys and values in registers, scores a step ahead, and clusters that share
-// their loads win nothing.
+// takes a tenth less. Bulk copies that add, keys and values in registers, and clusters that share their loads win
+// nothing. Scores a step ahead win a tenth with heads of 64, which leave registers for them.
 //
-// On an H100, two images of 6152 rows with 16 heads take 2.04 ms, 475 TFLOP/s, and 2.09 ms for seconds on end, when
-// power is what limits it; cuDNN takes 2.8. 0.05 ms of that are before the products, 0.04 behind them.
+// On an H100, two images of 6152 rows with 16 heads of 80 take 2.04 ms, 475 TFLOP/s, and 2.09 ms for seconds on end,
+// when power is what limits it; cuDNN takes 2.8. 0.05 ms of that are before the products, 0.04 behind them.
 #include "executor/kernels/attention.h"
 #include "executor/kernels/attention_gradient_rows.cuh"
 
@@ -24,6 +24,14 @@ constexpr int kBackwardThreads = (kKeyGroups + 2) * kWarpgroup;
 // Together, with the first one twice, 512: what four warpgroups begin with.
 constexpr int kKeyRegisters = 208, kDqRegisters = 72, kBringingRegisters = 24;
 static_assert(kKeyGroups * kKeyRegisters + kDqRegisters + kBringingRegisters == 512, "all registers of a processor");
+
+// Heads of 64 leave registers for the scores of the next queries, whose products run while this step's are used. Both
+// warpgroups of keys then take their exponentials in turn, so that one has the tensor cores meanwhile. With heads of 80
+// neither helps.
+template <int columns>
+inline constexpr bool kScoresAhead = columns == 64;
+// Named barriers: those of a warpgroup of keys, and whose turn it is.
+constexpr int kGroupBarrier = 1, kTurn = kGroupBarrier + kKeyGroups;
 
 template <int columns>
 inline constexpr int kTileBytes = kHeadBytes<columns, kGroupRows>;
@@ -241,19 +249,38 @@ __device__ void SumKeyGradients(Shared<columns>& shared, const Maps& maps, int g
   uint32_t p_packed[kEachScore / 2], ds_packed[kEachScore / 2];
 #pragma unroll
   for (int i = 0; i < kEachOfHead<columns>; ++i) dv[i] = dk[i] = 0;
+  constexpr bool ahead = kScoresAhead<columns>;
   WaitFor(&shared.keys_full, 0);
-  QueryTurn turn;
-  int unreleased = -1;
-  for (int step = 0; step < piece.blocks; ++step, turn.Advance()) {
-    const uint32_t q = SharedAddress(shared.q[turn.stage]), da = SharedAddress(shared.da[turn.stage]);
-    WaitFor(&shared.full[turn.stage], turn.parity);
+  QueryTurn turn, next;
+  const auto start_scores = [&](const QueryTurn& of) {
     BeginProducts();
-    StartScores<columns>(s, k, q);
+    StartScores<columns>(s, k, SharedAddress(shared.q[of.stage]));
     CommitProducts();
-    WaitForProducts<0>();  // those of the step before too
-    Hold(s);
+  };
+  int unreleased = -1;
+  const auto release = [&] {
     if (unreleased >= 0 && lane == 0) Arrive(&shared.empty[unreleased]);
     unreleased = turn.stage;
+  };
+  const bool in_turn = ahead && piece.rows > kGroupRows;  // the other warpgroup has keys, too
+  if (in_turn && group == 1) ArriveAtNamed(kTurn, kKeyGroups * kWarpgroup);
+  if constexpr (ahead) {
+    WaitFor(&shared.full[0], 0);
+    Hold(dv);
+    Hold(dk);
+    start_scores(next);
+    WaitForProducts<0>();
+    Hold(s);
+  }
+  for (int step = 0; step < piece.blocks; ++step, turn.Advance()) {
+    const uint32_t q = SharedAddress(shared.q[turn.stage]), da = SharedAddress(shared.da[turn.stage]);
+    if constexpr (!ahead) {
+      WaitFor(&shared.full[turn.stage], turn.parity);
+      start_scores(turn);
+      WaitForProducts<0>();  // those of the step before too
+      Hold(s);
+      release();
+    }
     BeginProducts();
     StartScores<columns>(dp, v, da);
     CommitProducts();
@@ -261,6 +288,7 @@ __device__ void SumKeyGradients(Shared<columns>& shared, const Maps& maps, int g
     const auto* exponents = reinterpret_cast<const float4*>(shared.statistics[turn.stage]) + lane % 4;
     const auto* products = exponents + kQueryBlock / 4;
     float p[kEachScore];
+    if (in_turn) WaitAtNamed(kTurn + group, kKeyGroups * kWarpgroup);
 #pragma unroll
     for (int i = 0; i < kEachScore / 8; ++i) {
       const float4 less = exponents[4 * i];
@@ -271,12 +299,23 @@ __device__ void SumKeyGradients(Shared<columns>& shared, const Maps& maps, int g
     }
     if (!whole) Mask(p, row, shape.length);
     PackAll(p_packed, p);
+    if (in_turn) ArriveAtNamed(kTurn + 1 - group, kKeyGroups * kWarpgroup);
+    if constexpr (ahead) {
+      // Behind the last queries, scores of the same ones: nobody takes them, but products in a branch run one by one.
+      next = turn;
+      if (step + 1 < piece.blocks) {
+        next.Advance();
+        WaitFor(&shared.full[next.stage], next.parity);
+      }
+      start_scores(next);
+    }
     Hold(dv);
     BeginProducts();
     StartWeighted<kQueryBlock>(dv, p_packed, da);
     CommitProducts();
-    WaitForProducts<1>();
+    WaitForProducts<ahead ? 2 : 1>();
     Hold(dp);
+    if constexpr (ahead) release();  // dk of the step before is done
 #pragma unroll
     for (int i = 0; i < kEachScore / 8; ++i) {
       const float4 less = products[4 * i];
@@ -301,15 +340,20 @@ __device__ void SumKeyGradients(Shared<columns>& shared, const Maps& maps, int g
     BeginProducts();
     StartWeighted<kQueryBlock>(dk, ds_packed, q);
     CommitProducts();
+    if constexpr (ahead) {
+      WaitForProducts<1>();  // the next scores, and dv
+      Hold(s);
+      Hold(dv);
+    }
   }
   WaitForProducts<0>();
   Hold(dv);
   Hold(dk);
-  WaitAtNamed(1 + group, kWarpgroup);  // all of the warpgroup have read v
+  WaitAtNamed(kGroupBarrier + group, kWarpgroup);  // all of the warpgroup have read v
   RoundToTile(dv, 1, 1, shared.v[group]);
   RoundToTile(dk, shape.scale, shape.scale, shared.dk[group]);
   ShowToBulk();
-  WaitAtNamed(1 + group, kWarpgroup);
+  WaitAtNamed(kGroupBarrier + group, kWarpgroup);
   if (thread != 0) return;
   StoreTile<columns>(maps.dv, shared.v[group], keys);
   StoreTile<columns>(maps.dk, shared.dk[group], keys);
@@ -369,22 +413,25 @@ cudaError_t LaunchRuns(const Attention& x, const AttentionGradients& d, int firs
   float *sums = d.workspace, *statistics = sums + QueryBlocks(x) * kBlockSums<columns>;
   Work<most> work;
   work.count = end - first;
-  int64_t row = FirstRow(x, first), block = FirstQueryBlock(x, first);
+  const std::vector<int> order = LongestFirst(x, first, end);
+  int64_t row = 0;
   int pieces = 0;
   cudaError_t error = cudaSuccess;
   const auto map = [&](CUtensorMap* to, const __nv_bfloat16* matrix, const EqualSequences& sequences, int64_t stride) {
     if (error == cudaSuccess)
       error = MapTiles<columns>(to, matrix + row * stride, sequences, x.heads, stride, kGroupRows);
   };
-  for (int i = first; i < end; ++i) {
+  Run* next = work.runs;
+  for (const int i : order) {
     const EqualSequences& sequences = x.runs[i];
-    Run& run = work.runs[i - first];
+    Run& run = *next++;
+    row = FirstRow(x, i);
     map(&run.maps.q, x.q, sequences, x.stride), map(&run.maps.k, x.k, sequences, x.stride);
     map(&run.maps.v, x.v, sequences, x.stride), map(&run.maps.da, d.da, sequences, width);
     map(&run.maps.dk, d.dk, sequences, d.stride), map(&run.maps.dv, d.dv, sequences, d.stride);
-    run.shape = ShapeOf(x, sequences), run.first_piece = pieces, run.first_block = block;
+    run.shape = ShapeOf(x, sequences), run.first_piece = pieces;
+    run.first_block = FirstQueryBlock(x, i);
     pieces += Blocks(sequences.length, kKeyRows) * run.shape.heads * run.shape.sequences;
-    row += sequences.rows(), block += int64_t{run.shape.query_blocks} * run.shape.heads * run.shape.sequences;
   }
   if (error == cudaSuccess)
     error = cudaFuncSetAttribute(AttentionGradKernel<columns, most>, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -392,8 +439,8 @@ cudaError_t LaunchRuns(const Attention& x, const AttentionGradients& d, int firs
   if (error != cudaSuccess) return error;
 
   const auto of_each = [&](const auto& launch) {
-    int64_t first_row = FirstRow(x, first);
-    for (int i = first; i < end; first_row += x.runs[i++].rows()) launch(work.runs[i - first], first_row);
+    const Run* run = work.runs;
+    for (const int i : order) launch(*run++, FirstRow(x, i));
   };
   of_each([&](const Run& run, int64_t first_row) {
     const dim3 pairs(Blocks(int64_t{run.shape.query_blocks} * kQueryBlock * run.shape.heads, kPairs),

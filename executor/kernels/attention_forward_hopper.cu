@@ -303,22 +303,23 @@ cudaError_t LaunchRuns(const Attention& x, __nv_bfloat16* a, float* lse, int fir
   Work<most> work;
   work.count = end - first, work.heads = static_cast<int>(x.heads), work.rows = x.rows();
   work.scale = static_cast<float>(x.scale), work.scale2 = static_cast<float>(x.scale * kLog2E);
-  int64_t row = FirstRow(x, first);
+  int64_t row = 0;
   cudaError_t error = cudaSuccess;
   const auto map = [&](CUtensorMap* to, const __nv_bfloat16* matrix, const EqualSequences& sequences, int64_t stride,
                        int rows) {
     if (error == cudaSuccess) error = MapTiles<columns>(to, matrix + row * stride, sequences, x.heads, stride, rows);
   };
-  for (int i = first; i < end; ++i) {
+  Run* next = work.runs;
+  for (const int i : LongestFirst(x, first, end)) {
     const EqualSequences& sequences = x.runs[i];
-    Run& run = work.runs[i - first];
+    Run& run = *next++;
+    row = FirstRow(x, i);
     map(&run.q, x.q, sequences, x.stride, kGroupRows), map(&run.k, x.k, sequences, x.stride, kKeyRows);
     map(&run.v, x.v, sequences, x.stride, kKeyRows), map(&run.a, a, sequences, width, kGroupRows);
     run.length = static_cast<int>(sequences.length);
     run.query_tiles = Blocks(sequences.length, kQueryRows), run.key_blocks = Blocks(sequences.length, kKeyRows);
     run.first_piece = work.pieces, run.first_row = row;
     work.pieces += static_cast<int>(sequences.sequences * x.heads) * run.query_tiles;
-    row += sequences.rows();
   }
   if (error == cudaSuccess)
     error = cudaFuncSetAttribute(AttentionKernel<columns, most>, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -249,6 +249,15 @@ inline int64_t FirstRow(const Attention& x, int run) {
   return rows;
 }
 
+// Runs from `first` to before `end`, those of the longest sequences first: their thread blocks run longest, so none of
+// them begins when all others are about to end.
+inline std::vector<int> LongestFirst(const Attention& x, int first, int end) {
+  std::vector<int> order;
+  for (int i = first; i < end; ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return x.runs[a].length > x.runs[b].length; });
+  return order;
+}
+
 template <int number>
 using Number = std::integral_constant<int, number>;
 
