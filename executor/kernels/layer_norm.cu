@@ -127,11 +127,11 @@ __global__ void __launch_bounds__(threads)
 void LaunchLayerNorm(const __nv_bfloat16* x, const LayerNormWeights& weights, float eps, __nv_bfloat16* y, float* mean,
                      float* scale, const RowShape& shape, cudaStream_t stream) {
   if (shape.rows == 0 || shape.width == 0) return;
-  const auto blocks = static_cast<unsigned>(Blocks(shape, kForwardBlocks));
+  const auto blocks = static_cast<unsigned>(Blocks(shape, BlocksHeld(shape, 896, 2, 7)));
   LayerNormKernel<<<blocks, Threads(shape), 0, stream>>>(x, weights, eps, y, mean, scale, shape);
 }
 
-int64_t LayerNormPartials(const RowShape& shape) { return Blocks(shape, kBackwardBlocks); }
+int64_t LayerNormPartials(const RowShape& shape) { return Blocks(shape, BackwardBlocks(shape)); }
 
 void LaunchLayerNormGradient(const __nv_bfloat16* dy, const __nv_bfloat16* x, const float* mean, const float* scale,
                              const __nv_bfloat16* weight, __nv_bfloat16* dx, float* partials, const RowShape& shape,

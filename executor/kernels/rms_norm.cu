@@ -1,6 +1,6 @@
 // RMS norm and its backward (rms_norm.h).
-#include "executor/kernels/wide_rows.cuh"
 #include "executor/kernels/rms_norm.h"
+#include "executor/kernels/wide_rows.cuh"
 
 namespace planwright::executor::ops {
 namespace {
@@ -102,11 +102,11 @@ __global__ void __launch_bounds__(kMostThreads)
 void LaunchRmsNorm(const __nv_bfloat16* x, const __nv_bfloat16* weight, float eps, __nv_bfloat16* y, float* scale,
                    const RowShape& shape, cudaStream_t stream) {
   if (shape.rows == 0 || shape.width == 0) return;
-  const auto blocks = static_cast<unsigned>(Blocks(shape, kForwardBlocks));
+  const auto blocks = static_cast<unsigned>(Blocks(shape, BlocksHeld(shape, 1152, 3, 9)));
   RmsNormKernel<<<blocks, Threads(shape), 0, stream>>>(x, weight, eps, y, scale, shape);
 }
 
-int64_t RmsNormPartials(const RowShape& shape) { return Blocks(shape, kBackwardBlocks); }
+int64_t RmsNormPartials(const RowShape& shape) { return Blocks(shape, BackwardBlocks(shape)); }
 
 void LaunchRmsNormGradient(const __nv_bfloat16* dy, const __nv_bfloat16* x, const float* scale,
                            const __nv_bfloat16* weight, __nv_bfloat16* dx, float* partials, const RowShape& shape,

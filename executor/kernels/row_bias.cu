@@ -1,12 +1,12 @@
 // A bias of rows and its gradient (row_bias.h). There is nothing to compute, so more thread blocks than for norms are
 // under way.
-#include "executor/kernels/wide_rows.cuh"
 #include "executor/kernels/row_bias.h"
+#include "executor/kernels/wide_rows.cuh"
 
 namespace planwright::executor::ops {
 namespace {
 
-constexpr int64_t kAddBlocks = 132 * 12, kSumBlocks = 132 * 4;
+constexpr int64_t kAddBlocks = kMultiprocessors * 12;
 
 __global__ void __launch_bounds__(kMostThreads)
     AddRowBiasKernel(const __nv_bfloat16* x, const __nv_bfloat16* y, const __nv_bfloat16* bias, __nv_bfloat16* sum,
@@ -66,7 +66,7 @@ void LaunchAddRowBias(const __nv_bfloat16* x, const __nv_bfloat16* y, const __nv
   AddRowBiasKernel<<<blocks, Threads(shape), 0, stream>>>(x, y, bias, sum, shape);
 }
 
-int64_t RowBiasPartials(const RowShape& shape) { return Blocks(shape, kSumBlocks); }
+int64_t RowBiasPartials(const RowShape& shape) { return Blocks(shape, BlocksHeld(shape, 1024, 4, 8)); }
 
 void LaunchRowBiasGradient(const __nv_bfloat16* dy, float* partials, const RowShape& shape, cudaStream_t stream) {
   if (shape.rows == 0 || shape.width == 0) return;

@@ -9,9 +9,7 @@
 namespace planwright::executor::ops {
 constexpr int kRows = 2;  // taken at a time
 constexpr int kMostThreads = static_cast<int>(kWidestRow) / kVector;
-// Thread blocks of up to 384 threads that a multiprocessor holds at once, times the 132 multiprocessors of an H200.
-// More rows than these can take at a time are dealt out in turn.
-constexpr int64_t kForwardBlocks = 132 * 3, kBackwardBlocks = 132 * 2;
+constexpr int64_t kMultiprocessors = 132;  // of an H200
 
 inline int64_t Blocks(const RowShape& shape, int64_t most) {
   const int64_t blocks = (shape.rows + kRows - 1) / kRows;
@@ -21,6 +19,16 @@ inline int64_t Blocks(const RowShape& shape, int64_t most) {
 inline int Threads(const RowShape& shape) {
   return static_cast<int>((shape.width / kVector + kWarp - 1) / kWarp) * kWarp;
 }
+
+// Thread blocks that the multiprocessors hold at once, if each holds `threads` of them: more would wait for these, and
+// end alone. Narrow rows have more blocks, so that memory is busy. More rows than the blocks can take at a time are
+// dealt out in turn.
+inline int64_t BlocksHeld(const RowShape& shape, int64_t threads, int64_t least, int64_t most) {
+  const int64_t fit = threads / Threads(shape);
+  return kMultiprocessors * (fit < least ? least : fit > most ? most : fit);
+}
+// In the backward each block leaves partial sums, so there are few.
+inline int64_t BackwardBlocks(const RowShape& shape) { return BlocksHeld(shape, 768, 2, 3); }
 
 template <int count>
 using Slots = float[2][count][kWarp];

@@ -7,8 +7,8 @@
 //   layer_norm_grad   dy, x, mean, scale -> dx; adds to the gradients of weight and bias
 //
 // Statistics are fp32 (fp64 for fp64); y and dx have the dtype of x. The backward reads x and the statistics. LayerNorm
-// is LibTorch's. On a CPU it would return statistics in the dtype of x, so there it gets wide tensors. On a GPU its
-// statistics are wide, but the gradients of bf16 weights are rounded to bf16 once.
+// is LibTorch's, and gets wide tensors: of others its statistics on a CPU, and gradients of weights on a GPU, would
+// have the dtype of x.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
@@ -17,11 +17,6 @@
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
-namespace {
-
-at::Tensor ForLayerNorm(const at::Tensor& x) { return x.is_cuda() ? x : Wide(x); }
-
-}  // namespace
 
 Tensors RunRmsNorm(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
@@ -43,17 +38,17 @@ Tensors RunRmsNormGrad(const ComputeContext& context) {
 
 Tensors RunLayerNorm(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
-  auto [y, mean, scale] = at::native_layer_norm(ForLayerNorm(x), {x.size(-1)}, ForLayerNorm(context.parameters[0]),
-                                                ForLayerNorm(context.parameters[1]), context.instruction.real("eps"));
+  auto [y, mean, scale] = at::native_layer_norm(Wide(x), {x.size(-1)}, Wide(context.parameters[0]),
+                                                Wide(context.parameters[1]), context.instruction.real("eps"));
   return {Narrow(y, x), mean, scale};
 }
 
 Tensors RunLayerNormGrad(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[1];
-  const at::Tensor weight = ForLayerNorm(context.parameters[0]);
-  const auto [dx, dweight, dbias] = at::native_layer_norm_backward(
-      ForLayerNorm(context.inputs[0]).contiguous(), ForLayerNorm(x), {x.size(-1)}, context.inputs[2], context.inputs[3],
-      weight, weight, {true, context.learns(), context.learns()});
+  const at::Tensor weight = Wide(context.parameters[0]);
+  const auto [dx, dweight, dbias] =
+      at::native_layer_norm_backward(Wide(context.inputs[0]).contiguous(), Wide(x), {x.size(-1)}, context.inputs[2],
+                                     context.inputs[3], weight, weight, {true, context.learns(), context.learns()});
   if (context.learns()) {
     context.gradients[0].add_(dweight);
     context.gradients[1].add_(dbias);
