@@ -82,7 +82,7 @@ __device__ double SumOverBlock(double value) {
   return value;
 }
 
-// A square of an fp32 number is exact in fp64.
+// A square of an fp32 number, or a bf16 one, is exact in fp64.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) SquaresKernel(const T* x, int64_t elements, double* parts) {
   constexpr int kAtOnce = 4, kWidth = Vector<T>::kWidth;
@@ -302,6 +302,7 @@ void LaunchAdamW(const AdamWSettings& settings, const AdamWRates& rates, const A
 
 template void LaunchScaleByCount(float*, int64_t, const int64_t*, cudaStream_t);
 template void LaunchScaleByCount(double*, int64_t, const int64_t*, cudaStream_t);
+template void LaunchAddSquares(const __nv_bfloat16*, int64_t, double*, double*, cudaStream_t);
 template void LaunchAddSquares(const float*, int64_t, double*, double*, cudaStream_t);
 template void LaunchAddSquares(const double*, int64_t, double*, double*, cudaStream_t);
 template void LaunchAdamW(const AdamWSettings&, const AdamWRates&, const AdamWGate&, const AdamWRanges&,

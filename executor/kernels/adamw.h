@@ -17,7 +17,7 @@ void LaunchScaleByCount(T* x, int64_t elements, const int64_t* count, cudaStream
 // The parts that a sum of squares is formed from. Their number is the same on every GPU, so the sum is, too.
 inline constexpr int kSquareSumParts = 2112;
 
-// sum [1] += the squares of x [elements], in fp64. `parts` [kSquareSumParts] is scratch.
+// sum [1] += the squares of x [elements], in fp64. `parts` [kSquareSumParts] is scratch. T may also be bf16.
 template <typename T>
 void LaunchAddSquares(const T* x, int64_t elements, double* parts, double* sum, cudaStream_t stream);
 

@@ -66,6 +66,7 @@ int Main(int argc, char** argv) {
   Time(RunProductCases(), wanted);
   Time(OuterProductCases(), wanted);
   Time(DecoderCases(), wanted);
+  Time(ImageCases(), wanted);
   Time(DenseCases(), wanted);
   Time(LossAndStepCases(), wanted);
   return 0;

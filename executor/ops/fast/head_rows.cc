@@ -10,6 +10,7 @@
 
 #include "executor/ops/axial_rope.h"
 #include "executor/ops/fast/fast_form.h"
+#include "executor/ops/fast/placed_images.h"
 #include "executor/ops/fast/planned_types.h"
 #include "executor/ops/fast/row_kernels.h"
 #include "executor/ops/rope_speeds.h"
@@ -76,7 +77,7 @@ Tensors Turned(const ComputeContext& context, int way) {
 
 // The planes of rows, then those of columns, by the kernel of rope. `way`: as above.
 Tensors TurnedByPlace(const ComputeContext& context, int way) {
-  const at::Tensor &x = context.inputs[0], places = Indices(PatchPlaces(context), x.device());
+  const at::Tensor &x = context.inputs[0], places = ImagesOnDevice(context, x.device()).Places();
   const int64_t heads = context.instruction.integer("heads"), head_dim = context.instruction.integer("head_dim");
   const HeadShape shape = {
       .rows = x.size(0), .q_heads = heads, .k_heads = heads, .v_heads = heads, .head_dim = head_dim};
