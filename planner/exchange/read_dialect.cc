@@ -337,8 +337,10 @@ class DialectReader {
       if (chosen == nullptr && (type.empty() || one == of_type || of_type == &dialect_)) chosen = one;
     }
     if (chosen == nullptr) {
-      return findings().Problem(path + ".model_type", ValueText(Json(type)),
-                                absl::StrCat("cannot be expressed, only ", Listed(known)));
+      const std::string* why = model_.dialects->RefusalOf(type);
+      return findings().Problem(
+          path + ".model_type", ValueText(Json(type)),
+          absl::StrCat("cannot be expressed, only ", Listed(known), why ? ": " : "", why ? *why : ""));
     }
     ConfigKeys inner(*object, path, findings(), &keys_);
     DialectReader(*chosen, inner, ignored_, model_).Read();

@@ -49,7 +49,9 @@ SaidModel ReadModel(const Json& config, const std::set<std::string>& ignored, Fi
   const std::string type = TypeOfObject(config, "", findings);
   model.dialect = DialectOf(config, type, dialects);
   if (model.dialect == nullptr) {
-    findings.Problem("model_type", ValueText(Json(type)), "cannot be expressed, only " + AllTypes(dialects));
+    const std::string* why = dialects.RefusalOf(type);
+    findings.Problem("model_type", ValueText(Json(type)),
+                     absl::StrCat("cannot be expressed", why ? ": " : ", only ", why ? *why : AllTypes(dialects)));
     return model;
   }
   ConfigKeys keys(config, "", findings);

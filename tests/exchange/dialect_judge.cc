@@ -103,6 +103,7 @@ static ordered_json::json_pointer PointerOf(ordered_json::json_pointer at, std::
 // The dialects of all kinds, with another text of one of them; none: it is refused.
 std::optional<DialectSet> DialectsWith(size_t changed, const std::string& text) {
   std::vector<Dialect> dialects;
+  std::vector<DialectRefusal> refused;
   for (size_t i = 0; i < BuiltInKinds().size(); ++i) {
     const KindText& kind = BuiltInKinds()[i];
     const std::string_view name = kind.file.substr(kind.file.rfind('/') + 1);
@@ -110,8 +111,9 @@ std::optional<DialectSet> DialectsWith(size_t changed, const std::string& text) 
     ParsedDialects parsed = ParseDialects(kind.file, i == changed ? std::string_view(text) : kind.text, statement);
     if (!parsed.problems.empty()) return std::nullopt;
     std::move(parsed.dialects.begin(), parsed.dialects.end(), std::back_inserter(dialects));
+    std::move(parsed.refused.begin(), parsed.refused.end(), std::back_inserter(refused));
   }
-  DialectSet set(std::move(dialects));
+  DialectSet set(std::move(dialects), std::move(refused));
   if (!DialectProblems(set).empty()) return std::nullopt;
   return set;
 }
@@ -254,6 +256,10 @@ bool DialectJudge::Notices(const DialectSet& dialects) {
 }
 
 void DialectJudge::ExpectEachLineCounts(const std::vector<std::string>& kinds, int least_mutants) {
+  for (const DialectRefusal& refusal : BuiltInDialects().refused()) {
+    for (const std::string& name : refusal.names)
+      AddImport(ordered_json({{"model_type", name.substr(0, name.size() - (name.ends_with('*') ? 1 : 0))}}));
+  }
   right_.clear();
   for (const Case& one : cases_) right_.push_back(one(BuiltInDialects()));
   order_.resize(cases_.size());

@@ -58,7 +58,7 @@ TEST(DialectMutants, OfModelsWithAnEncoder) {
   remote.config = testing::RemoteConfig(omni.config);
   remote_radio.config = remote.config["vision_config"];
   remote_radio.config.erase("model_type");
-  other.config["model_type"] = "gemma3";
+  other.config["model_type"] = "phi3";
   const std::vector<std::pair<Toy, const char*>> toys = {{lm, "nemotron_h"},          {radio, "radio"},
                                                          {omni, "nemotron_h_omni"},   {remote_radio, "radio_args"},
                                                          {normed, "nemotron_h_omni"}, {remote, "nemotron_h_omni"},

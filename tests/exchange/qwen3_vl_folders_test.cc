@@ -233,7 +233,7 @@ TEST_F(Qwen3Vl, WhatCannotBeExpressedIsNamedByKeyAndValue) {
       {"qwen3_vl", "vision_config/out_hidden_size", "40", "is not text_config.hidden_size, which is 36"},
       {"qwen3_vl", "vision_config/window_size", "112", "is not known"},
       {"qwen3_vl", "vision_config/deepstack_visual_indexes", "null", "is no list"},
-      {"qwen3_vl", "vision_config/model_type", "\"qwen2_5_vl\"", "cannot be expressed, only "},
+      {"qwen3_vl", "vision_config/model_type", "\"qwen2_5_vl\"", "no table of positions"},
       {"qwen3_vl_moe", "text_config/norm_topk_prob", "false", "divided by their sum"},
       {"qwen3_vl_moe", "text_config/sliding_window", "128", "all earlier tokens"},
       {"qwen3_vl_moe", "text_config/moe_intermediate_size", "14", "hidden_size of 28: matrices of experts are square"},

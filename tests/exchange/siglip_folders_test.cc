@@ -241,11 +241,12 @@ TEST_F(Siglip, WhatCannotBeExpressedIsNamedByKeyAndValue) {
       {"llava", "vision_config/attention_dropout", "0.1", "no dropout"},
       {"llava", "vision_config/hidden_act", "\"quick_gelu\"", "only gelu_pytorch_tanh and gelu"},
       {"llava", "vision_config/model_type", "\"clip_vision_model\"", "only siglip_vision_model"},
-      {"llava", "vision_config/model_type", "\"siglip2_vision_model\"", "only siglip_vision_model"},
+      {"llava", "vision_config/model_type", "\"siglip2_vision_model\"", "resizes its positions with antialias"},
+      {"llava", "vision_config/model_type", "\"vit\"", "cannot be expressed, only siglip_vision_model"},
       {"llava", "text_config/model_type", "\"gemma2\"", "only llama, mistral, qwen2, qwen3 and qwen3_moe"},
       {"siglip", "vision_config/num_channels", "1", "three colours"},
       {"siglip", "vision_config/window_size", "7", "is not known"},
-      {"siglip", "model_type", "\"siglip2\"", "cannot be expressed, only "},
+      {"siglip", "model_type", "\"siglip2\"", "cannot be expressed: it is the NaFlex form of SigLIP 2"},
   };
   testing::ExpectRefusals(refusals);
   // What transformers takes where the key is not there.

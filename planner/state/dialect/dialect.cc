@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "planner/plan/statement/built_in_kinds.h"
 #include "planner/plan/statement/parse_statement.h"
 #include "planner/state/dialect/dialect_problems.h"
@@ -31,6 +30,12 @@ bool IsExtra(const DialectExtra& extra, std::string_view tensor) {
 }
 
 }  // namespace
+
+bool HasType(const std::vector<std::string>& names, std::string_view model_type) {
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+    return name.ends_with('*') ? model_type.starts_with(name.substr(0, name.size() - 1)) : name == model_type;
+  });
+}
 
 bool MatchesPattern(std::string_view pattern, std::string_view text) {
   const size_t star = pattern.find('*');
@@ -70,13 +75,15 @@ const Dialect* DialectSet::Find(std::string_view name) const {
 const Dialect* DialectSet::OfType(std::string_view model_type) const {
   for (const Dialect& dialect : dialects_) {
     if (!dialect.where.empty()) continue;
-    for (const std::string& name : dialect.names) {
-      const bool begin = name.ends_with('*');
-      if (begin ? model_type.starts_with(std::string_view(name).substr(0, name.size() - 1)) : model_type == name)
-        return &dialect;
-    }
+    if (HasType(dialect.names, model_type)) return &dialect;
   }
   return nullptr;
+}
+
+const std::string* DialectSet::RefusalOf(std::string_view model_type) const {
+  const auto found = std::find_if(refused_.begin(), refused_.end(),
+                                  [&](const DialectRefusal& refusal) { return HasType(refusal.names, model_type); });
+  return found == refused_.end() ? nullptr : &found->why;
 }
 
 const Dialect& DialectSet::RootOf(const Dialect& dialect) const {
@@ -115,13 +122,15 @@ const DialectHint* DialectSet::FindMissing(std::string_view published) const {
 const DialectSet& BuiltInDialects() {
   static const DialectSet set = [] {
     std::vector<Dialect> dialects;
+    std::vector<DialectRefusal> refused;
     for (const KindText& kind : BuiltInKinds()) {
       const ParsedStatement parsed = ParseStatement(kind.file, kind.text);
       ParsedDialects read = ParseDialects(kind.file, kind.text, parsed.statement);
       BuiltInText(read.problems);
       std::move(read.dialects.begin(), read.dialects.end(), std::back_inserter(dialects));
+      std::move(read.refused.begin(), read.refused.end(), std::back_inserter(refused));
     }
-    DialectSet all(std::move(dialects));
+    DialectSet all(std::move(dialects), std::move(refused));
     BuiltInText(DialectProblems(all));
     return all;
   }();

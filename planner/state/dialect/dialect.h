@@ -222,14 +222,28 @@ struct Dialect {
   const DialectPart* language() const;  // of a composite; null: it has none
 };
 
-// Dialects that know each other by name.
+// dialect NAME, NAME ... refused: WHY
+struct DialectRefusal {
+  std::vector<std::string> names;  // of model_type
+  std::string why;
+  StatedLine line;
+};
+
+// Whether one of `names` is this `model_type`: NAME, or NAME* that it begins with.
+bool HasType(const std::vector<std::string>& names, std::string_view model_type);
+
+// Dialects that know each other by name, and types that are none for a reason.
 class DialectSet {
  public:
-  explicit DialectSet(std::vector<Dialect> dialects) : dialects_(std::move(dialects)) {}
+  explicit DialectSet(std::vector<Dialect> dialects, std::vector<DialectRefusal> refused = {})
+      : dialects_(std::move(dialects)), refused_(std::move(refused)) {}
 
   std::span<const Dialect> all() const { return dialects_; }
+  std::span<const DialectRefusal> refused() const { return refused_; }
   const Dialect* Find(std::string_view name) const;  // by its own name; null: there is none
   const Dialect* OfType(std::string_view model_type) const;
+  // Why a type is refused, as a line says it; null: no line does.
+  const std::string* RefusalOf(std::string_view model_type) const;
   // The one whose names and tensors it has: itself, or what it is `like`.
   const Dialect& RootOf(const Dialect& dialect) const;
   // Those of a kind of models that export may write, alone or as a composite with a language model of `language`.
@@ -242,6 +256,7 @@ class DialectSet {
 
  private:
   std::vector<Dialect> dialects_;
+  std::vector<DialectRefusal> refused_;
 };
 
 // Those of the kinds of models that come with this program.

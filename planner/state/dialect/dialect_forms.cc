@@ -73,11 +73,7 @@ bool Says(const std::vector<StoredForm>& forms) {
 
 }  // namespace
 
-bool DialectForms::IsOf(std::string_view model_type) const {
-  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-    return name.ends_with('*') ? model_type.starts_with(name.substr(0, name.size() - 1)) : name == model_type;
-  });
-}
+bool DialectForms::IsOf(std::string_view model_type) const { return HasType(names, model_type); }
 
 std::vector<StoredForm> FormsIn(const DialectSet& dialects, const Dialect& dialect, std::string_view kind) {
   const bool of_dialect = kind == dialect.kind;

@@ -283,17 +283,23 @@ void CheckForms(const FormLines& lines, const ModelStatement* statement, TextPro
 TextProblems DialectProblems(const DialectSet& dialects, StatementFinder statement_of) {
   TextProblems problems;
   std::set<string> names;
-  for (const Dialect& dialect : dialects.all()) {
-    for (const string& name : dialect.names) {
+  const auto add = [&](const std::vector<string>& types, const StatedLine& line) {
+    for (const string& name : types) {
       if (!names.insert(name).second)
-        problems.push_back({PlaceOf(dialect.line, name), Cat("two dialects are of the type ", Quoted(name)), {}});
+        problems.push_back({PlaceOf(line, name), Cat("two lines `dialect` are of the type ", Quoted(name)), {}});
     }
+  };
+  for (const Dialect& dialect : dialects.all()) {
+    add(dialect.names, dialect.line);
     if (const ModelStatement* statement = statement_of(dialect.kind))
       OneDialect(dialects, dialect, *statement, problems).Check();
     CheckForms(dialect.forms, statement_of(dialect.kind), problems);
     const DialectPart* part = dialect.language();
     const Dialect* language = part == nullptr ? nullptr : dialects.Find(part->dialects.front());
     if (language != nullptr) CheckForms(dialect.language_forms, statement_of(language->kind), problems);
+  }
+  for (const DialectRefusal& refusal : dialects.refused()) {
+    add(refusal.names, refusal.line);
   }
   return problems;
 }

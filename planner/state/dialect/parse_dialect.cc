@@ -37,6 +37,7 @@ class DialectParser {
         line.Expect(false, Cat("the end of the text: it may have ", kMostStatementLines, " lines"));
       } else if (line.TakeIf("dialect")) {
         open_ = nullptr;
+        refusing_ = false;
         if (line.TakeIf("lines")) {
           ParseCommon(line);
         } else {
@@ -45,6 +46,8 @@ class DialectParser {
       } else if (open_ != nullptr) {
         open_->lines.push_back(line);
         return;
+      } else if (refusing_) {
+        line.Expect(false, "the next `dialect`: one that is refused has no lines");
       } else if (line.TakeIf("has")) {
         ParseHas(line, parsed.problems);
       } else {
@@ -58,6 +61,7 @@ class DialectParser {
         parsed.problems.push_back({PlaceOf(common.line, name), Cat("no dialect has the lines ", Quoted(name)), {}});
     }
     parsed.dialects = std::move(dialects_);
+    parsed.refused = std::move(refused_);
     return parsed;
   }
 
@@ -97,13 +101,21 @@ class DialectParser {
     found->second.told = true;
   }
 
-  // "NAME, NAME ... [where PATH or PATH] [called TEXT]"
+  // "NAME, NAME ... [where PATH or PATH] [called TEXT]" or "NAME, NAME ... refused: WHY"
   void ParseHead(LineReader& line) {
+    std::vector<string> names;
+    do names.push_back(line.Take("a `model_type`"));
+    while (line.TakeIf(','));
+    refusing_ = line.TakeIf("refused");
+    if (refusing_) {
+      string why = TakeFreeText(line, "why such models cannot be expressed");
+      refused_.push_back({std::move(names), std::move(why), line.line()});
+      return;
+    }
     dialects_.emplace_back();
     dialect().kind = statement_.kind;
     dialect().line = line.line();
-    do dialect().names.push_back(line.Take("a `model_type`"));
-    while (line.TakeIf(','));
+    dialect().names = std::move(names);
     if (line.TakeIf("where")) {
       do dialect().where.push_back(line.Take("a key"));
       while (line.TakeIf("or"));
@@ -341,6 +353,8 @@ class DialectParser {
 
   const ModelStatement& statement_;
   std::vector<Dialect> dialects_;
+  std::vector<DialectRefusal> refused_;
+  bool refusing_ = false;  // the last line `dialect` refuses
   std::map<string, Common> common_;
   Common* open_ = nullptr;  // that takes the lines now; null: a dialect does
 };

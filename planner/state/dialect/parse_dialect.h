@@ -10,7 +10,8 @@ namespace planwright {
 
 struct ParsedDialects {
   std::vector<Dialect> dialects;  // of no use but to find more problems if there is one
-  TextProblems problems;          // at most one of each line, in the order of the lines
+  std::vector<DialectRefusal> refused;
+  TextProblems problems;  // at most one of each line, in the order of the lines
 };
 
 // The lines from the first one on that begins with `dialect`. `statement`: what the lines before say. What is wrong

@@ -106,8 +106,24 @@ TEST(DialectProblems, WhatIsWrittenIsRead) {
 
 TEST(DialectProblems, DialectsKnowEachOther) {
   EXPECT_THAT(WholeProblem("like other"), HasSubstr("it is like \"other\", which is no other dialect"));
-  EXPECT_THAT(WholeProblems(kWholeDialect + kWholeDialect), HasSubstr("two dialects are of the type \"toy\""));
+  EXPECT_THAT(WholeProblems(kWholeDialect + kWholeDialect), HasSubstr("two lines `dialect` are of the type \"toy\""));
   EXPECT_THAT(WholeProblem("language in t as other"), HasSubstr("there is no dialect \"other\" of one model"));
+}
+
+TEST(DialectProblems, TypesThatAreRefusedAreNoOthers) {
+  ParsedDialects parsed = ParseDialects(
+      "f",
+      kToyStatement + kWholeDialect + "dialect toy refused: why\ndialect b, c* refused: why\ndialect b refused: why\n",
+      *ToyStatement(""));
+  EXPECT_EQ(ProblemsText(parsed.problems), "");
+  const DialectSet set(std::move(parsed.dialects), std::move(parsed.refused));
+  EXPECT_EQ(ProblemsText(DialectProblems(set, ToyStatement)),
+            "f:11:9: two lines `dialect` are of the type \"toy\"\n"
+            "f:13:9: two lines `dialect` are of the type \"b\"\n");
+  ASSERT_NE(set.RefusalOf("cd"), nullptr);
+  EXPECT_EQ(*set.RefusalOf("cd"), "why");
+  EXPECT_EQ(set.RefusalOf("d"), nullptr);
+  EXPECT_EQ(set.OfType("cd"), nullptr);
 }
 
 // Each once, also where several alternatives have the line.

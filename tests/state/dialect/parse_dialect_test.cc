@@ -265,6 +265,24 @@ TEST(ParseDialect, LinesInCommon) {
             "f:12:15: there are lines \"a\" already\n");
 }
 
+TEST(ParseDialect, TypesThatAreRefused) {
+  const ParsedDialects parsed = ParsedOf(
+      "dialect one\n  eps = e\ndialect two, Two_* refused: it has, as they say, gates\n"
+      "dialect three\n  eps = e\n");
+  EXPECT_EQ(ProblemsText(parsed.problems), "");
+  EXPECT_EQ(parsed.dialects.size(), 2U);
+  ASSERT_EQ(parsed.refused.size(), 1U);
+  EXPECT_THAT(parsed.refused[0].names, ElementsAre("two", "Two_*"));
+  EXPECT_EQ(parsed.refused[0].why, "it has, as they say, gates");
+  EXPECT_EQ(parsed.refused[0].line->At(0).line, 13);
+  const auto problems = [](const std::string& lines) { return ProblemsText(ParsedOf(lines).problems); };
+  EXPECT_EQ(problems("dialect one refused\n"), "f:11:20: expected `:`, found the end of the line\n");
+  EXPECT_EQ(problems("dialect one refused:\n"),
+            "f:11:21: expected why such models cannot be expressed, found the end of the line\n");
+  EXPECT_EQ(problems("dialect one refused: it has gates\n  eps = e\n"),
+            "f:12:3: expected the next `dialect`: one that is refused has no lines, found \"eps\"\n");
+}
+
 TEST(ParseDialect, HasTheLimitsOfItsText) {
   std::string lines = kDialectHead;
   for (int i = 0; i < 2001; ++i) lines += "  silent a: why\n";
