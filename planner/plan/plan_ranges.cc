@@ -10,6 +10,7 @@
 #include "planner/base/text/limits.h"
 #include "planner/plan/launch_environment.h"
 #include "planner/plan/plan_fields.h"
+#include "planner/plan/resize_words.h"
 #include "planner/plan/sample_images.h"
 #include "planner/plan/slurm_options.h"
 #include "planner/plan/source_rules.h"
@@ -283,11 +284,8 @@ std::string RangeProblem(const DataPlan& data) {
   for (const EncoderData& encoder : data.encoders) {
     if (!IsToken(encoder.token, data.vocabulary)) return "a token outside the vocabulary";
   }
-  if (data.resize != "bilinear" && data.resize != "bicubic" && data.resize != "bicubic_8bit" &&
-      data.resize != "bilinear_8bit")
-    return "an unknown way to resize images";
-  if (data.grid != "ceil" && data.grid != "round_half_even" && data.grid != "smart_resize" && data.grid != "square")
-    return "an unknown rule for grids of patches";
+  if (!IsResizeWord(data.resize)) return "an unknown way to resize images";
+  if (!IsGridWord(data.grid)) return "an unknown rule for grids of patches";
   if (data.orientation != "stored" && data.orientation != "exif") return "an unknown way to turn images";
   if (std::string problem = SourcesProblem(data); !problem.empty()) return problem;
   if (std::string problem = CountedProblem(data); !problem.empty()) return problem;

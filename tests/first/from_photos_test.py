@@ -183,6 +183,8 @@ class FromPhotos(unittest.TestCase):
                 self.assertRegex(recipe, r"resize: bicubic_8bit\b")
                 self.assertRegex(recipe, r"grid: square\b")
                 self.assertRegex(recipe, r"final_norm: none\b")
+                self.assertIn("siglip_encoder", recipe)
+                self.assertNotIn("radio_encoder", recipe)
                 self.assertNotIn("max_patches", recipe)
                 ran = self.shell(f"plan launch mine{number}.yaml --local --yes --steps 2 --run-dir run{number}", at)
                 self.assertEqual(ran.returncode, 0, ran.stdout)

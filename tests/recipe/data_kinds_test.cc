@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
+#include "planner/plan/resize_words.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_reference.h"
 #include "planner/recipe/recipe_schema.h"
@@ -35,6 +36,13 @@ void ExpectChoices(const char* key, const Rows& rows) {
   EXPECT_NE(RecipeReference().find("| `" + std::string(key) + "` | " + absl::StrJoin(words, ", ") + " | "),
             std::string::npos)
       << key;
+}
+
+// Statements of models and plans have the same words.
+TEST(DataKinds, ImagesAreMadeWithTheWordsOfPlans) {
+  const auto words = [](const auto& all) { return std::vector<std::string>(std::begin(all), std::end(all)); };
+  EXPECT_EQ(ChoicesOf(*FindKey("data", "resize", "sources")), words(kResizeWords));
+  EXPECT_EQ(ChoicesOf(*FindKey("data", "grid", "sources")), words(kGridWords));
 }
 
 TEST(DataKinds, AreTheChoicesOfTheirKeysAndPages) {

@@ -12,13 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/paper/table.h"
-#include "planner/base/text/bug.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/first/folder_counts.h"
 #include "planner/cli/first/folders_and_shards.h"
 #include "planner/cli/first/image_processor.h"
 #include "planner/cli/first/misfits.h"
+#include "planner/cli/first/projector.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
@@ -41,13 +41,18 @@ constexpr int64_t kMostOfStep = 256, kSteps = 200, kFewestSteps = 20;
 constexpr int64_t kMostEvaluated = 64;
 // Weights of several sources are parts of so many: the sum of weights has a limit (source_rules.h).
 constexpr int64_t kParts = 100'000;
-// The modules of the recipe.
-constexpr char kEncoder[] = "radio_encoder", kFrozen[] = "frozen";
-constexpr char kLanguageTrain[] = "modules.language.train.backbone",
-               kEncoderTrain[] = "modules.radio_encoder.train.backbone";
+constexpr char kLanguageTrain[] = "modules.language.train.backbone", kFrozen[] = "frozen";
 
-// Unless it was asked for otherwise.
-bool EncoderFrozen(const FolderParts& parts) { return !IsAt(parts.asked, kEncoderTrain, "trained"); }
+// The encoder of the recipe.
+struct Encoder {
+  std::string module;  // empty: there is none
+  EncoderSizes sizes;
+  ImageProcessor processor;
+
+  std::string train() const { return absl::StrCat("modules.", module, ".train.backbone"); }
+  // Unless it was asked for otherwise.
+  bool FrozenIn(const FolderParts& parts) const { return !IsAt(parts.asked, train(), "trained"); }
+};
 
 int64_t PowerOfTwoFrom(int64_t least) {
   int64_t power = 1;
@@ -88,10 +93,9 @@ int64_t SamplesOf(const std::vector<SourceCounts>& counts) {
 EncoderSizes SizesOfEncoder(const YamlNode& model) {
   const YamlEntry* kind = model.Find("kind");
   EncoderSizes sizes{.kind = kind == nullptr ? "" : kind->value.text};
-  sizes.patch = std::max<int64_t>(1, NumberAt(model, "patch", 16));
-  // That of siglip_vit has a default.
-  sizes.pixel_shuffle = std::max<int64_t>(1, NumberAt(model, "pixel_shuffle", sizes.kind == "siglip_vit" ? 1 : 2));
-  sizes.max_image = NumberAt(model, "max_image", 1024);
+  sizes.patch = std::max<int64_t>(1, SizeOfModel(model, "patch", 16));
+  sizes.pixel_shuffle = std::max<int64_t>(1, SizeOfModel(model, "pixel_shuffle", 1));
+  sizes.max_image = SizeOfModel(model, "max_image", 1024);
   return sizes;
 }
 
@@ -104,12 +108,11 @@ int64_t MostImageTokens(const FolderParts& parts) {
   return std::max<int64_t>(1, std::min(NumberAt(parts.asked, "batch.sequence_length", room), kMostTokens) * 4 / 5);
 }
 
-Sizes SizesFor(const FolderParts& parts, const ImageProcessor& processor, const FolderCounts& counts,
-               const YamlNode& models, int64_t gpus) {
+Sizes SizesFor(const FolderParts& parts, const Encoder& encoder, const FolderCounts& counts, int64_t gpus) {
   Sizes sizes;
-  for (const YamlEntry& model : models.entries) {
-    if (IsLanguageModel(model.value)) continue;
-    const auto [kind, patch, shuffle, max_image] = SizesOfEncoder(model.value);
+  if (!encoder.module.empty()) {
+    const auto [kind, patch, shuffle, max_image] = encoder.sizes;
+    const ImageProcessor& processor = encoder.processor;
     const int64_t side = std::max<int64_t>(1, max_image / patch);
     // A picture four times as wide as it is high has room in the table of positions.
     int64_t fits = std::max(shuffle * shuffle, std::min(kMostPatches, side * side / 4));
@@ -179,31 +182,22 @@ std::string EvaluatedSamples(const FolderParts& parts, const FolderCounts& count
   return samples > kMostEvaluated ? absl::StrCat(kMostEvaluated) : "all";
 }
 
-// The models of both folders. What no folder says of the projector is chosen.
+// The models of both folders. What no folder says of the projector is chosen as its kind says.
 YamlNode ModelsOf(FolderParts& parts, std::vector<std::string>& notes) {
   YamlNode models = std::move(parts.weights.models);
-  const int64_t width = models.entries.empty() ? 1 : NumberAt(models.entries.front().value, "hidden", 1);
   if (parts.encoder) {
     std::vector<YamlEntry> encoders = std::move(parts.encoder->models.entries);
     for (YamlEntry& encoder : encoders) {
       YamlNode& model = encoder.value;
-      if (model.Find("projector")) continue;
       if (model.style) {  // the remark that one has to be added
         YamlStyle style = *model.style;
         style.tail = {};
         model.style = std::make_shared<const YamlStyle>(std::move(style));
       }
-      // As the published Omni model has it: four times its input. As a LLaVA has it: the width of the language model,
-      // for each patch, before the norm of the encoder.
-      constexpr int64_t kShuffle = 2;
-      const bool siglip = IsAt(model, "kind", "siglip_vit");
-      const int64_t hidden = siglip ? width : 4 * kShuffle * kShuffle * NumberAt(model, "hidden", 1);
-      std::vector<std::string> projector = {absl::StrCat("projector.hidden=", hidden)};
-      projector.push_back(siglip ? std::string("final_norm=none") : absl::StrCat("pixel_shuffle=", kShuffle));
-      Require(LayOverrides(projector, model).ok(), "sizes of a projector are overrides");
-      notes.push_back(absl::StrCat("the projector, ", hidden,
-                                   " wide inside, begins with drawn weights: no folder "
-                                   "has one"));
+      ChooseProjector(models.entries.front().value, model);
+      const int64_t hidden = NumberAt(model, "projector.hidden", 0);
+      const std::string wide = hidden > 0 ? absl::StrCat(", ", hidden, " wide inside,") : "";
+      notes.push_back(absl::StrCat("the projector", wide, " begins with drawn weights: no folder has one"));
     }
     models.entries.insert(models.entries.begin(), std::make_move_iterator(encoders.begin()),
                           std::make_move_iterator(encoders.end()));
@@ -230,10 +224,11 @@ std::string InitializeText(const FolderParts& parts, const std::string& module) 
                       ".projection, from: drawn}]}");
 }
 
-std::vector<std::string> KeysOf(const FolderParts& parts, const ImageProcessor& processor, const FolderCounts& counts,
+std::vector<std::string> KeysOf(const FolderParts& parts, const Encoder& encoder, const FolderCounts& counts,
                                 const Sizes& sizes) {
+  const ImageProcessor& processor = encoder.processor;
   const bool projector_alone =
-      parts.has_encoder() && IsAt(parts.asked, kLanguageTrain, kFrozen) && EncoderFrozen(parts);
+      parts.has_encoder() && IsAt(parts.asked, kLanguageTrain, kFrozen) && encoder.FrozenIn(parts);
   std::vector<std::string> keys = {
       absl::StrCat("batch.global_samples=", sizes.step), "batch.micro_samples=1",
       absl::StrCat("batch.sequence_length=", sizes.tokens), absl::StrCat("budget.train_samples=", sizes.samples),
@@ -246,14 +241,14 @@ std::vector<std::string> KeysOf(const FolderParts& parts, const ImageProcessor& 
       "precision.params=bf16", "data.kind=sources", "data.seed=1234",
       absl::StrCat("data.sources=", SourcesText(parts.data, counts.data, sizes)), "data.tokenizer=ids",
       absl::StrCat("data.tokenizer_digest=", QuotedPath(parts.data.front().prepared->tokenizer_digest)),
-      "data.long=cut", InitializeText(parts, kEncoder),
+      "data.long=cut", InitializeText(parts, encoder.module),
       absl::StrCat("checkpoint.every_steps=", std::max<int64_t>(1, sizes.steps / 10)), "checkpoint.keep_last=2"};
   if (parts.has_encoder()) {
     // Squares have one number of patches.
     if (processor.grid != "square") keys.push_back(absl::StrCat("data.max_patches=", sizes.patches));
     for (const std::string& key : {absl::StrCat("data.resize=", processor.resize),
                                    absl::StrCat("data.grid=", processor.grid), std::string("data.orientation=exif"),
-                                   std::string("data.damaged=skip"), absl::StrCat(kEncoderTrain, "=", kFrozen)})
+                                   std::string("data.damaged=skip"), absl::StrCat(encoder.train(), "=", kFrozen)})
       keys.push_back(key);
     if (sizes.least_patches > 0) keys.push_back(absl::StrCat("data.min_patches=", sizes.least_patches));
   }
@@ -266,11 +261,11 @@ std::vector<std::string> KeysOf(const FolderParts& parts, const ImageProcessor& 
 }
 
 // What learns, and how to have it otherwise.
-std::vector<std::string> TrainingNotes(const FolderParts& parts) {
+std::vector<std::string> TrainingNotes(const FolderParts& parts, const Encoder& encoder) {
   if (!parts.has_encoder()) return {};
   const bool language = !IsAt(parts.asked, kLanguageTrain, kFrozen);
-  if (!EncoderFrozen(parts)) return {};
-  const std::string trains = absl::StrCat(kEncoderTrain, "=trained trains it");
+  if (!encoder.FrozenIn(parts)) return {};
+  const std::string trains = absl::StrCat(encoder.train(), "=trained trains it");
   if (language) return {absl::StrCat("the encoder is frozen: ", trains)};
   return {absl::StrCat("the encoder and the language model are frozen, and the projector alone is trained: ", trains)};
 }
@@ -315,20 +310,22 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
                                  ": whether the ids of the shards are its own is not checked"));
   }
   const YamlEntry models{"models", {}, ModelsOf(parts, notes)};
-  ImageProcessor processor;
+  Encoder encoder;
   for (const YamlEntry& model : models.value.entries) {
     if (IsLanguageModel(model.value)) continue;
-    ABSL_ASSIGN_OR_RETURN(processor, ReadImageProcessor(parts.encoder ? parts.encoder->path : parts.weights.path,
-                                                        SizesOfEncoder(model.value)));
-    notes.insert(notes.end(), processor.notes.begin(), processor.notes.end());
+    encoder.module = EncoderModule(model.value);
+    encoder.sizes = SizesOfEncoder(model.value);
+    ABSL_ASSIGN_OR_RETURN(encoder.processor,
+                          ReadImageProcessor(parts.encoder ? parts.encoder->path : parts.weights.path, encoder.sizes));
+    notes.insert(notes.end(), encoder.processor.notes.begin(), encoder.processor.notes.end());
   }
   FolderCounts counts;
   Sizes sizes;
   // What is counted may change how long samples are, and these are other samples then.
   constexpr int kPasses = 3;
   for (int pass = 0; pass < kPasses; ++pass) {
-    sizes = SizesFor(parts, processor, counts, models.value, gpus);
-    recipe.started = StartWithModels(recipe.name, models, KeysOf(parts, processor, counts, sizes), gpus);
+    sizes = SizesFor(parts, encoder, counts, gpus);
+    recipe.started = StartWithModels(recipe.name, models, KeysOf(parts, encoder, counts, sizes), gpus);
     if (sizes.counted) break;
     FolderCounts now = CountsOf(recipe.started, overrides, words.file);
     counts.index = now.index;
@@ -349,7 +346,7 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
   if (!counts.problem.empty())
     notes.push_back(absl::StrCat("what the index counts cannot be kept, so samples count as full of images: ",
                                  Printable(counts.problem)));
-  for (std::string& note : TrainingNotes(parts)) notes.push_back(std::move(note));
+  for (std::string& note : TrainingNotes(parts, encoder)) notes.push_back(std::move(note));
   return recipe;
 }
 

@@ -1,5 +1,8 @@
 #include "planner/cli/first/image_processor.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <initializer_list>
 #include <map>
@@ -13,24 +16,14 @@
 #include "planner/base/json/json_text.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
+#include "planner/plan/pixel_norm.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-// As transformers has them where no file says otherwise.
-struct Defaults {
-  const char *kind, *resize, *grid;
-  int64_t least_pixels;
-  bool reads_file;  // the file changes what is computed
-};
-constexpr Defaults kDefaults[] = {
-    {"radio_vit", "bicubic", "round_half_even", 0, false},
-    {"qwen_vit", "bicubic_8bit", "smart_resize", 65'536, true},
-    {"siglip_vit", "bicubic_8bit", "square", 0, true},
-};
 
 // The file and its processor; an empty name: there is none.
 absl::StatusOr<std::pair<std::string, json>> ProcessorIn(const std::string& folder) {
@@ -64,22 +57,28 @@ int64_t PixelsAt(const json& processor, std::initializer_list<const char*> keys)
   return 0;
 }
 
+// Whether a list has these numbers, as configurations round them.
+bool AreAll(const json& list, const std::array<double, 3>& numbers) {
+  const auto near = [](const json& one, double number) {
+    return one.is_number() && std::fabs(one.get<double>() - number) <= 1e-6;
+  };
+  return list.is_array() && std::equal(list.begin(), list.end(), numbers.begin(), numbers.end(), near);
+}
+
 }  // namespace
 
 absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, const EncoderSizes& encoder) {
-  const Defaults* own = nullptr;
-  for (const Defaults& defaults : kDefaults) {
-    if (encoder.kind == defaults.kind) own = &defaults;
-  }
-  if (own == nullptr) {
+  const ModelStatement* statement = StatementOf(encoder.kind);
+  if (statement == nullptr || !statement->first_images) {
     return ImageProcessor{
         .resize = "bilinear",
         .grid = "ceil",
         .notes = {absl::StrCat("how images of kind ", encoder.kind,
                                " are made is not known: data.resize and data.grid are the defaults")}};
   }
-  ImageProcessor processor{.resize = own->resize, .grid = own->grid, .least_pixels = own->least_pixels};
-  if (!own->reads_file) return processor;
+  const StatedImages& own = *statement->first_images;
+  ImageProcessor processor{.resize = own.resize, .grid = own.grid, .least_pixels = own.least_pixels};
+  if (!own.processor) return processor;
   ABSL_ASSIGN_OR_RETURN(const auto file, ProcessorIn(folder));
   const auto& [path, says] = file;
   if (path.empty()) {
@@ -102,10 +101,11 @@ absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, con
     else
       processor.resize = filter->second;
   }
-  for (const char* key : {"image_mean", "image_std"}) {
+  const PixelNorm& norm = *FindPixelNorm(statement->pixels);
+  for (const auto& [key, numbers] : {std::pair("image_mean", norm.mean), std::pair("image_std", norm.deviation)}) {
     const auto found = says.find(key);
-    if (found == says.end() || found->is_null() || *found == json({0.5, 0.5, 0.5})) continue;
-    problem(key, absl::StrCat("pixels of a ", encoder.kind, " are normalized by 0.5"));
+    if (found == says.end() || found->is_null() || AreAll(*found, numbers)) continue;
+    problem(key, absl::StrCat("pixels of a ", encoder.kind, " are normalized by ", json(numbers).dump()));
   }
   for (const char* key : {"do_resize", "do_rescale", "do_normalize"}) {
     if (const auto found = says.find(key); found != says.end() && *found == false)

@@ -1,5 +1,5 @@
-// How transformers makes images for a published encoder, in the words of `data`: what the kind of encoder has, and what
-// the configuration of the folder's image processor says.
+// How transformers makes images for a published encoder, in the words of `data`: what the line `first images` of the
+// kind has, and what the configuration of the folder's image processor says.
 #pragma once
 
 #include <cstdint>

@@ -7,9 +7,27 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/paper/table.h"
 #include "planner/base/text/utf8.h"
+#include "planner/exchange/said_text.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/recipe/tree_edits.h"
+#include "planner/state/dialect/dialect.h"
 
 namespace planwright {
+
+namespace {
+
+// The types of folders that hold an encoder alone: "radio, siglip_vision_model or siglip".
+std::string EncoderTypes() {
+  std::vector<std::string> types;
+  for (const Dialect& dialect : BuiltInDialects().all()) {
+    const bool alone = dialect.folder && !dialect.composite() && dialect.where.empty();
+    if (alone && StatementOf(dialect.kind)->has_images)
+      types.insert(types.end(), dialect.names.begin(), dialect.names.end());
+  }
+  return Listed(types, " or ");
+}
+
+}  // namespace
 
 std::vector<std::string> WrongFolders(const FolderParts& parts) {
   const ModelFolder& weights = parts.weights;
@@ -25,8 +43,8 @@ std::vector<std::string> WrongFolders(const FolderParts& parts) {
   if (encoder.encoders.empty()) {
     problems.push_back(absl::StrCat("option `--encoder`: ", Printable(encoder.path), " is a language model (",
                                     absl::StrJoin(encoder.languages, ", "),
-                                    ") and no encoder: name a folder of "
-                                    "model_type radio, such as a C-RADIO (docs/hugging_face.md)"));
+                                    ") and no encoder: name a folder of model_type ", EncoderTypes(),
+                                    " (docs/hugging_face.md)"));
   } else if (!encoder.languages.empty()) {
     problems.push_back(absl::StrCat("option `--encoder`: ", Printable(encoder.path),
                                     " has a language model, too: name it by --weights, without --encoder"));

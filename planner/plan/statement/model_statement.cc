@@ -83,6 +83,11 @@ bool IsProjection(const Module& module, const Parameter& parameter) {
   return false;
 }
 
+const StatedKey* ModelStatement::FindKey(string_view name) const {
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const StatedKey& key) { return key.name == name; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
 const StatedLayer* ModelStatement::FindLayer(char letter) const {
   const auto found = std::find_if(layer_kinds.begin(), layer_kinds.end(),
                                   [&](const StatedLayer& layer) { return layer.letter == letter; });

@@ -184,12 +184,33 @@ struct StatedPiece {
   bool whole = true;  // false: some line of it could not be read
 };
 
+// How images of an encoder are made where nobody says it, in the words of `data` (resize_words.h).
+struct StatedImages {
+  std::string resize, grid;
+  int64_t least_pixels = 0;  // of an image that is resized; 0: the rule of sizes has no such bound
+  bool processor = false;    // preprocessor_config.json of the encoder's folder says it where there is one
+  StatedLine line;
+};
+
+// What a first recipe has for a key of an encoder that comes from a folder of its own, without a projector.
+struct StatedFirst {
+  std::string key;
+  std::optional<Expression> formula;  // over keys, and output.hidden; none: `word`
+  std::string word;                   // of a choice
+  StatedLine line;
+};
+
 struct ModelStatement {
   std::string kind;
   std::shared_ptr<const std::string> file;  // what messages call its text
   bool has_images = false, carries_loss = false;
   std::string pixels = std::string(kClipNorm.name);  // by what those of images are normalized (pixel_norm.h)
-  std::vector<StatedLayer> layer_kinds, unbuilt;     // in the order of the lines, and so are the keys
+  // Of encoders in first recipes (`plan init`). Without a line for it the module has the name that stands here.
+  std::string first_module = "vision_encoder";
+  StatedLine first_module_line;
+  std::optional<StatedImages> first_images;
+  std::vector<StatedFirst> firsts;
+  std::vector<StatedLayer> layer_kinds, unbuilt;  // in the order of the lines, and so are the keys
   std::string repeated;  // the letters that come as often as `layers` says; empty: recipes have no such key
   std::string example;   // of a pattern
   std::vector<StatedKey> keys;
@@ -205,6 +226,8 @@ struct ModelStatement {
   std::map<char, StatedPiece> layers;
   bool whole = true;  // false: some line of no piece could not be read
 
+  // Null: recipes have no such key. Of the layers it is `layers` or `pattern`.
+  const StatedKey* FindKey(std::string_view name) const;
   // Null: no such kind of layers.
   const StatedLayer* FindLayer(char letter) const;
   const StatedLayer* FindLayer(std::string_view word) const;

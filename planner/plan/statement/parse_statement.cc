@@ -10,6 +10,7 @@
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
+#include "planner/plan/statement/parse_first.h"
 #include "planner/plan/statement/parse_keys.h"
 #include "planner/plan/statement/parse_piece.h"
 #include "planner/plan/statement/take_words.h"
@@ -62,6 +63,8 @@ class StatementParser {
       ParseCan(line);
     } else if (line.TakeIf("pixels")) {
       ParsePixels(line);
+    } else if (line.TakeIf("first")) {
+      ParseFirst(line, model_);
     } else if (line.TakeIf("let")) {
       ParseNumber(line, model_.lets);
     } else if (line.TakeIf("stream")) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/text/bug.h"
@@ -14,6 +15,7 @@
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
+#include "planner/recipe/tree_edits.h"
 #include "planner/recipe/yaml/yaml_comments.h"
 #include "planner/search/results/tuned_recipe.h"
 
@@ -29,16 +31,9 @@ struct NamedModel {
   }
 };
 
-std::string TextOf(const YamlNode& map, const char* key) {
+std::string WordOf(const YamlNode& map, const char* key) {
   const YamlEntry* entry = map.Find(key);
   return entry && entry->value.is_scalar() ? entry->value.text : "";
-}
-
-int64_t NumberOf(const YamlNode& map, const char* key, int64_t otherwise) {
-  const YamlEntry* entry = map.Find(key);
-  int64_t number = otherwise;
-  if (entry) ReadInteger(entry->value, &number, nullptr);
-  return number;
 }
 
 std::vector<NamedModel> ModelsOf(const YamlNode& tree) {
@@ -46,7 +41,7 @@ std::vector<NamedModel> ModelsOf(const YamlNode& tree) {
   const YamlEntry* section = tree.Find("models");
   if (!section || !section->value.is_map()) return models;
   for (const YamlEntry& entry : section->value.entries)
-    models.push_back({entry.key, TextOf(entry.value, "kind"), &entry.value});
+    models.push_back({entry.key, WordOf(entry.value, "kind"), &entry.value});
   // Encoders have the first ranks, as in other recipes.
   std::stable_partition(models.begin(), models.end(), [](const NamedModel& model) { return !model.language(); });
   return models;
@@ -65,9 +60,9 @@ std::string GridsOf(const std::vector<NamedModel>& models) {
   int64_t side = 64, step = 1;
   for (const NamedModel& model : models) {
     if (model.language()) continue;
-    const int64_t patch = std::max<int64_t>(1, NumberOf(*model.keys, "patch", 16));
-    step = std::max<int64_t>(step, NumberOf(*model.keys, "pixel_shuffle", 2));
-    side = std::min(side, NumberOf(*model.keys, "max_image", 1024) / patch);
+    const int64_t patch = std::max<int64_t>(1, SizeOfModel(*model.keys, "patch", 16));
+    step = std::max<int64_t>(step, SizeOfModel(*model.keys, "pixel_shuffle", 1));
+    side = std::min(side, SizeOfModel(*model.keys, "max_image", 1024) / patch);
   }
   side = std::max(step, side - side % step);
   return absl::StrCat("[[", side, ", ", side, "]]");
@@ -81,7 +76,7 @@ std::vector<std::string> ClusterKeys(const std::string& name, const std::vector<
   const auto encoders = std::count_if(models.begin(), models.end(), [](const NamedModel& m) { return !m.language(); });
   std::vector<std::string> bridges;
   for (const NamedModel& model : models) {
-    const std::string module = model.language() ? "language" : encoders == 1 ? "radio_encoder" : model.name;
+    const std::string module = model.language() ? "language" : encoders == 1 ? EncoderModule(*model.keys) : model.name;
     const std::string key = absl::StrCat("modules.", module, ".");
     keys.push_back(absl::StrCat(key, "model=", model.name));
     keys.push_back(absl::StrCat(key, "placement.first_rank=0"));
@@ -99,7 +94,7 @@ std::vector<std::string> KeysFor(const std::string& name, const std::vector<Name
   std::vector<std::string> keys = ClusterKeys(name, models, gpus);
   int64_t vocabulary = 0;
   for (const NamedModel& model : models) {
-    if (model.language()) vocabulary = NumberOf(*model.keys, "vocabulary", 0);
+    if (model.language()) vocabulary = SizeOfModel(*model.keys, "vocabulary", 0);
   }
   const int64_t samples = SamplesFor(gpus);
   for (std::string key :
@@ -152,6 +147,21 @@ std::string NameOf(const std::string& file) {
 }
 
 }  // namespace
+
+std::string EncoderModule(const YamlNode& model) {
+  const ModelStatement* statement = StatementOf(WordOf(model, "kind"));
+  return statement ? statement->first_module : ModelStatement().first_module;
+}
+
+int64_t SizeOfModel(const YamlNode& model, const std::string& key, int64_t otherwise) {
+  const ModelStatement* statement = StatementOf(WordOf(model, "kind"));
+  const StatedKey* stated = statement ? statement->FindKey(key) : nullptr;
+  int64_t number = otherwise;
+  if (stated && !stated->default_text.empty() && !absl::SimpleAtoi(stated->default_text, &number)) number = otherwise;
+  const YamlNode* node = NodeAt(model, key);
+  if (node) ReadInteger(*node, &number, nullptr);
+  return number;
+}
 
 StartedRecipe StartWithModels(const std::string& name, YamlEntry models, const std::vector<std::string>& keys,
                               int64_t gpus) {

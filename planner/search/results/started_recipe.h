@@ -35,6 +35,13 @@ absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus
 StartedRecipe StartWithModels(const std::string& name, YamlEntry models, const std::vector<std::string>& keys,
                               int64_t gpus);
 
+// What first recipes call the module of an encoder that stands alone before the language model. `model`: the keys of
+// one in `models`, as below.
+std::string EncoderModule(const YamlNode& model);
+
+// The whole number of a key of a model, or the default that its kind has; `otherwise` where there is neither.
+int64_t SizeOfModel(const YamlNode& model, const std::string& key, int64_t otherwise);
+
 // The text of the file `path`, with `changes`, as overrides; models keep their comments. Relative paths of keys and
 // changes are seen from the current folder. `comment`: lines above it, without #. InvalidArgument: a change that is no
 // override.

@@ -83,6 +83,15 @@ std::vector<string> KeyLines(const ModelStatement& statement) {
     });
     lines.push_back(ConstantLine(constant, key == statement.keys.end() ? nullptr : &*key));
   }
+  if (statement.first_module_line) lines.push_back(absl::StrCat("first module ", statement.first_module));
+  if (statement.first_images) {
+    const StatedImages& images = *statement.first_images;
+    lines.push_back(absl::StrCat("first images resize ", images.resize, " grid ", images.grid,
+                                 images.least_pixels > 0 ? absl::StrCat(" from ", images.least_pixels) : "",
+                                 images.processor ? " or processor" : ""));
+  }
+  for (const StatedFirst& first : statement.firsts)
+    lines.push_back(absl::StrCat("first ", first.key, " is ", first.formula ? first.formula->text() : first.word));
   return lines;
 }
 

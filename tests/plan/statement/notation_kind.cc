@@ -26,6 +26,8 @@ constant norm_eps real: epsilon of the norms
 constant biased flag: whether the first product of a mixer has a bias
 constant rough flag: whether the activation of a mixer is the tanh form of GELU
 constant init_std real: standard deviation of initial weights
+first images resize bicubic_8bit grid smart_resize from 64 or processor
+first ffn is 4 * hidden
 
 let exact = 1 - rough
 
