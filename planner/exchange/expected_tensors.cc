@@ -11,6 +11,7 @@
 #include "planner/base/text/limits.h"
 #include "planner/compile/model/expand_statement.h"
 #include "planner/exchange/folder_names.h"
+#include "planner/exchange/other_beginnings.h"
 #include "planner/plan/shard_map.h"
 #include "planner/state/weights/name_groups.h"
 #include "planner/wire/records/safetensors.h"
@@ -187,11 +188,26 @@ void CompareTensors(const SaidModel& model, const TensorShapes& found, Findings&
           {"tensor ", name, absl::StrCat(" is ", ShapeText(in_file), ", by config.json ", ShapeText(shape))});
     }
   };
+  TensorShapes missing, unknown;
   for (const auto& [name, shape] : expected) {
-    const auto in_file = found.find(name);
-    if (in_file == found.end()) {
+    if (!found.contains(name)) missing[name] = shape;
+  }
+  for (const auto& [name, shape] : found) {
+    const bool known = expected.contains(name) || dialects.FindOptional(name) || dialects.FindExtra(name);
+    if (!known) unknown[name] = shape;
+  }
+  for (const OtherBeginning& other : TakeOtherBeginnings(missing, unknown)) {
+    const std::string of = absl::StrCat("those of ", dialects.RootOf(*model.dialect).name());
+    const std::string what = other.theirs.empty()
+                                 ? absl::StrCat("lack ", other.ours, " in front, which ", of, " have")
+                                 : absl::StrCat("begin with ", other.theirs, ", and ", of, " with ", other.ours);
+    lines.push_back({"", other.names.front(),
+                     absl::StrCat(" and ", other.names.size() - 1, " more tensors ", what, ": rename them")});
+  }
+  for (const auto& [name, shape] : expected) {
+    if (missing.contains(name)) {
       lines.push_back({"tensor ", name, " " + ShapeText(shape) + " is missing"});
-    } else {
+    } else if (const auto in_file = found.find(name); in_file != found.end()) {
       compare(name, in_file->second, shape);
     }
   }
@@ -213,7 +229,7 @@ void CompareTensors(const SaidModel& model, const TensorShapes& found, Findings&
       }
       Extras& of = extras.try_emplace(extra->what, Extras{name, 0}).first->second;
       ++of.tensors;
-    } else {
+    } else if (unknown.contains(name)) {
       lines.push_back({"tensor ", name, " " + ShapeText(shape) + " is of no part that can be expressed"});
     }
   }

@@ -219,6 +219,41 @@ TEST_F(Qwen3Vl, TensorsOfDeepStackAreLeftOver) {
               Contains(AllOf(HasSubstr("left over"), HasSubstr("model.visual.deepstack_merger_list.0.norm.weight"))));
 }
 
+// Names of other versions: one line for each beginning, and what has no other beginning is named as before.
+TEST_F(Qwen3Vl, OtherBeginningsOfNamesAreOneLineEach) {
+  Toy toy = ReadToy("qwen3_vl"), old = toy;
+  old.tensors.clear();
+  size_t eyes = 0, tongues = 0;
+  for (const auto& [name, tensor] : toy.tensors) {
+    const std::string eye = "model.visual.", tongue = "model.language_model.";
+    eyes += name.starts_with(eye), tongues += name.starts_with(tongue);
+    old.tensors[name.starts_with(eye)      ? "visual." + name.substr(eye.size())
+                : name.starts_with(tongue) ? "model." + name.substr(tongue.size())
+                                           : name] = tensor;
+  }
+  old.tensors["visual.extra.weight"] = {DType::kFp32, {3}, ""};
+  const auto line = [](const std::string& first, size_t all, const std::string& begin) {
+    return Field(&Finding::where,
+                 AllOf(::testing::StartsWith(first),
+                       HasSubstr(absl::StrCat(" and ", all - 1, " more tensors begin with ", begin, ": rename them"))));
+  };
+  ASSERT_TRUE(eyes > 4 && tongues > 4);
+  EXPECT_THAT(
+      Imported(old).findings.problems,
+      ElementsAre(line("model.", tongues, "model., and those of qwen3_vl with model.language_model."),
+                  line("visual.", eyes, "visual., and those of qwen3_vl with model.visual."),
+                  Field(&Finding::where, "tensor visual.extra.weight [3] is of no part that can be expressed")));
+  // Without what stands in front of all.
+  Toy bare = toy;
+  bare.tensors.clear();
+  for (const auto& [name, tensor] : toy.tensors)
+    bare.tensors[name.starts_with("model.") ? name.substr(6) : name] = tensor;
+  EXPECT_THAT(
+      Imported(bare, "bare").findings.problems,
+      ElementsAre(Field(&Finding::where, HasSubstr(" more tensors lack model. in front, which those of qwen3_vl have: "
+                                                   "rename them"))));
+}
+
 TEST_F(Qwen3Vl, WhatCannotBeExpressedIsNamedByKeyAndValue) {
   const testing::Refusal refusals[] = {
       {"qwen3_vl", "text_config/rope_parameters/rope_type", "\"yarn\"", "only \"default\""},

@@ -1,0 +1,105 @@
+#include "planner/exchange/other_beginnings.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using std::string_view;
+
+// Fewer may have the same ends by accident, and are named each.
+constexpr size_t kFewest = 4;
+// Each try reads all names, and each candidate some of them.
+constexpr int kMostTries = 16, kMostCandidates = 100;
+
+// Where the words of a name begin, which end with dots.
+std::vector<size_t> BeginsOf(string_view name) {
+  std::vector<size_t> begins = {0};
+  for (size_t dot = name.find('.'); dot != string_view::npos; dot = name.find('.', dot + 1)) begins.push_back(dot + 1);
+  return begins;
+}
+
+// Whether a word of a beginning is a number. Such a one is of one layer: not the beginning of its names is another one,
+// but what stands behind the number.
+bool HasNumber(string_view beginning) {
+  for (const size_t at : BeginsOf(beginning)) {
+    if (at < beginning.size() && beginning[at] >= '0' && beginning[at] <= '9') return true;
+  }
+  return false;
+}
+
+// The names that have `theirs` where missing ones have `ours`.
+std::vector<string> NamesWith(const string& theirs, const string& ours, const TensorShapes& missing,
+                              const TensorShapes& unknown) {
+  std::vector<string> names;
+  for (auto one = unknown.lower_bound(theirs); one != unknown.end() && one->first.starts_with(theirs); ++one) {
+    const auto same = missing.find(ours + one->first.substr(theirs.size()));
+    if (same != missing.end() && same->second == one->second) names.push_back(one->first);
+  }
+  return names;
+}
+
+// How another beginning explains this name: by the longest end that it shares with a missing one.
+std::optional<OtherBeginning> Explained(const string& name, const TensorShapes& missing, const TensorShapes& unknown) {
+  int candidates = 0;
+  for (const size_t begin : BeginsOf(name)) {
+    if (HasNumber(string_view(name).substr(0, begin))) break;
+    const string_view end = string_view(name).substr(begin);
+    const string behind_dot = absl::StrCat(".", name.substr(begin));
+    for (const auto& [other, shape] : missing) {
+      const bool ends = other == end || other.ends_with(behind_dot);
+      if (!ends || shape != unknown.at(name)) continue;
+      OtherBeginning found = {name.substr(0, begin), other.substr(0, other.size() - end.size()), {}};
+      if (HasNumber(found.ours)) continue;
+      if (++candidates > kMostCandidates) return std::nullopt;
+      found.names = NamesWith(found.theirs, found.ours, missing, unknown);
+      if (found.names.size() >= kFewest) return found;
+    }
+  }
+  return std::nullopt;
+}
+
+// Adds the words that all names have behind the beginnings.
+void AddCommonWords(OtherBeginning& found) {
+  const auto [first, last] = std::minmax_element(found.names.begin(), found.names.end());
+  const size_t same = static_cast<size_t>(
+      std::mismatch(first->begin(), first->end(), last->begin(), last->end()).first - first->begin());
+  const size_t dot = first->rfind('.', same > 0 ? same - 1 : 0);
+  if (dot == string::npos || dot < found.theirs.size()) return;
+  const string words = first->substr(found.theirs.size(), dot + 1 - found.theirs.size());
+  found.theirs += words, found.ours += words;
+}
+
+}  // namespace
+
+std::vector<OtherBeginning> TakeOtherBeginnings(TensorShapes& missing, TensorShapes& unknown) {
+  std::vector<OtherBeginning> all;
+  TensorShapes left = unknown;  // to be tried
+  for (int tries = 0; tries < kMostTries && !left.empty() && missing.size() >= kFewest; ++tries) {
+    const string name = left.begin()->first;
+    std::optional<OtherBeginning> found = Explained(name, missing, unknown);
+    if (!found) {
+      // Others of its first word have the same beginning, and are not tried.
+      const string word = name.substr(0, name.find('.') + 1);
+      if (word.empty()) left.erase(name);
+      std::erase_if(left, [&](const auto& one) { return !word.empty() && one.first.starts_with(word); });
+      continue;
+    }
+    for (const string& one : found->names) {
+      missing.erase(found->ours + one.substr(found->theirs.size()));
+      unknown.erase(one);
+      left.erase(one);
+    }
+    AddCommonWords(*found);
+    all.push_back(*std::move(found));
+  }
+  return all;
+}
+
+}  // namespace planwright
