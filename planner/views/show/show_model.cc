@@ -9,6 +9,7 @@
 #include "planner/predict/estimate/dispatch_time.h"
 #include "planner/predict/estimate/model_flops.h"
 #include "planner/predict/estimate/step_time.h"
+#include "planner/views/show/layer_parameters.h"
 #include "planner/views/show/quantities.h"
 #include "planner/views/show/show.h"
 #include "planner/views/show/show_rates.h"
@@ -21,13 +22,11 @@ int64_t Rounded(double flops) { return std::llround(flops); }
 // Layer by layer, forward only: what a layer costs backward depends on what is trained, and is in the table below.
 std::string LayersText(const Module& module, size_t width) {
   Table table({"layer", "", "kind", "parameters", "forward FLOPs"});
-  const ModelStatement* statement = StatementOf(module);
-  const char taps = statement != nullptr ? statement->TapLetter() : '\0';
-  for (const LayerSummary& layer : module.layers) {
-    // What makes features of an encoder's inner layers is counted with its projector.
-    const bool projects = layer.kind == taps && layer.parameters == 0 && module.projector_count > 0;
+  const std::vector<LayerParameters> parameters = ParametersOfLayers(module);
+  for (size_t i = 0; i < module.layers.size(); ++i) {
+    const LayerSummary& layer = module.layers[i];
     table.Add({layer.frame, std::string(1, layer.kind), std::string(LayerWordOf(module, layer.kind)),
-               projects ? "of the projector" : WithCommas(layer.parameters), WithCommas(layer.forward_flops)});
+               parameters[i].Text(), WithCommas(layer.forward_flops)});
   }
   return table.Text("  ", width);
 }
@@ -151,10 +150,13 @@ nlohmann::ordered_json ShowModelJson(const Plan& plan, const StepTime& time) {
   for (const Module& module : plan.modules) {
     const ModuleFlops flops = FlopsOf(plan, module);
     Json layers = Json::array();
-    for (const LayerSummary& layer : module.layers) {
+    const std::vector<LayerParameters> counted = ParametersOfLayers(module);
+    for (size_t i = 0; i < module.layers.size(); ++i) {
+      const LayerSummary& layer = module.layers[i];
       layers.push_back({{"layer", layer.frame},
                         {"kind", std::string(1, layer.kind)},
-                        {"parameters", layer.parameters},
+                        {"parameters", counted[i].own},
+                        {"projector_parameters", counted[i].projector},
                         {"forward_flops", layer.forward_flops},
                         {"stage", layer.stage}});
     }

@@ -8,6 +8,7 @@
 
 #include "planner/base/paper/table.h"
 #include "planner/state/checkpoint/disk_use.h"
+#include "planner/views/show/layer_parameters.h"
 #include "planner/views/show/quantities.h"
 #include "tests/views/show/small_budget.h"
 
@@ -112,8 +113,18 @@ TEST(ShowModel, LayersWhoseParametersAreOfTheProjectorSayIt) {
   Module& encoder = plan.modules[0];
   encoder.kind = "qwen_vit", encoder.projector_count = 10;
   encoder.layers = {{.kind = 'V', .frame = "inner.0", .parameters = 7}, {.kind = 'D', .frame = "inner.1"}};
+  encoder.parameters = {{.shape = {7}}, {.shape = {2, 3}}, {.shape = {4}}, {.shape = {5}, .buffer = true}};
+  encoder.storages = {{.frame = "inner.0", .parameters = {0}},
+                      {.frame = "inner.1", .parameters = {1, 2}},
+                      {.frame = "inner.1", .parameters = {3}}};
   EXPECT_THAT(ShowModel(plan, TimeStep(plan), 400),
-              ::testing::ContainsRegex("inner.0 +V .* 7 .*\n +inner.1 +D .*of the projector"));
+              ::testing::ContainsRegex("inner.0 +V .* 7 .*\n +inner.1 +D .*10 of the projector"));
+  const ordered_json layers = ShowModelJson(plan, TimeStep(plan))["modules"][encoder.name]["layers"];
+  EXPECT_EQ(layers[0]["parameters"], 7);
+  EXPECT_EQ(layers[0]["projector_parameters"], 0);
+  EXPECT_EQ(layers[1]["parameters"], 0);
+  EXPECT_EQ(layers[1]["projector_parameters"], 10);
+  EXPECT_EQ((LayerParameters{3, 4000}.Text()), "3 and 4,000 of the projector");
 }
 
 // What the plan does, what both kinds are estimated to take, and who chooses. Nothing where no token goes to another

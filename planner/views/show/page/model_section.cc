@@ -9,6 +9,7 @@
 #include "planner/plan/statement/adapted_statement.h"
 #include "planner/plan/statement/model_statement.h"
 #include "planner/predict/estimate/model_flops.h"
+#include "planner/views/show/layer_parameters.h"
 #include "planner/views/show/page/page.h"
 #include "planner/views/show/quantities.h"
 
@@ -83,16 +84,18 @@ std::string PartsTable(const Module& module, const ModuleFlops& flops) {
     table.Add({name, letter, layers, parameters, CountText(token.forward), CountText(token.backward),
                CountText(token.recompute)});
   };
+  const std::vector<LayerParameters> counted = ParametersOfLayers(module);
   for (const PartFlops& part : flops.parts) {
-    int64_t parameters = 0;
+    LayerParameters parameters;
     std::string letter;
-    for (const LayerSummary& layer : module.layers) {
+    for (size_t i = 0; i < module.layers.size(); ++i) {
+      const LayerSummary& layer = module.layers[i];
       if (LayerWordOf(module, layer.kind) != part.name) continue;
-      parameters += layer.parameters;
+      parameters += counted[i];
       letter = Escaped(std::string(1, layer.kind));
     }
     row(Escaped(part.name), letter, part.layers > 0 ? WithCommas(part.layers) : "",
-        part.layers > 0 ? WithCommas(parameters) : "", part.token);
+        part.layers > 0 ? parameters.Text() : "", part.token);
   }
   row("all", "", WithCommas(static_cast<int64_t>(module.layers.size())),
       WithCommas(module.parameter_count + module.projector_count), flops.token);
@@ -102,9 +105,11 @@ std::string PartsTable(const Module& module, const ModuleFlops& flops) {
 // Layer by layer, folded away: a model has dozens.
 std::string LayerTable(const Module& module) {
   HtmlTable table({"layer", "", "kind", "stage", "parameters", "forward FLOPs of a token"});
-  for (const LayerSummary& layer : module.layers) {
+  const std::vector<LayerParameters> parameters = ParametersOfLayers(module);
+  for (size_t i = 0; i < module.layers.size(); ++i) {
+    const LayerSummary& layer = module.layers[i];
     table.Add({Escaped(layer.frame), Escaped(std::string(1, layer.kind)), std::string(LayerWordOf(module, layer.kind)),
-               std::to_string(layer.stage), WithCommas(layer.parameters), WithCommas(layer.forward_flops)});
+               std::to_string(layer.stage), parameters[i].Text(), WithCommas(layer.forward_flops)});
   }
   return Cat("<details><summary>", module.layers.size(), " layers</summary>\n", table.Markup(), "</details>\n");
 }
