@@ -186,9 +186,17 @@ double InstructionTimes::SlotBytes(const LinkedEntry& entry) const {
   return bytes;
 }
 
+// executor/ops/fast/flash_attention.cc: what cuDNN's kernel does not take.
+bool InstructionTimes::TakesFlash(const Instruction& instruction) const {
+  if (!FlopsFollowDocuments(instruction.kind)) return false;
+  const int64_t* head_dim = instruction.FindInteger("head_dim");
+  return instruction.over_cp() || plan_.data.packed_documents || plan_.deterministic || (head_dim && *head_dim > 128);
+}
+
 ComputeUse InstructionTimes::ComputeUseOf(const LinkedEntry& entry, Rows rows) const {
   const LinkedInstruction& instruction = *entry.instruction;
   ComputeUse use{.kind = instruction.source->kind, .dtype = plan_.dtype()};
+  use.flash = TakesFlash(*instruction.source);
   const int module = program_.calls()[entry.call].block->module;
   const double samples = module < 0 ? 1 : ranks_.of_planned[static_cast<size_t>(module)];
   if (samples == 0) return use;  // without a sample there is nothing to compute

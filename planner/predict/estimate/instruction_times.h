@@ -57,6 +57,7 @@ class InstructionTimes {
   // How many times the mean number of scores within documents the lane has that others wait for.
   double MostDocuments(const LinkedEntry& entry) const;
   bool HasSpread(const LinkedEntry& entry) const;
+  bool TakesFlash(const Instruction& instruction) const;  // of causal attention on a GPU
   ComputeUse ComputeUseOf(const LinkedEntry& entry, Rows rows) const;
   ComputeUse StateUseOf(const LinkedInstruction& instruction) const;
   double SlotBytes(const LinkedEntry& entry) const;

@@ -18,6 +18,7 @@ struct Device {
   // 0: unknown.
   double memory_speed = 0, node_link = 0, network = 0;
   double host_link = 0;  // bytes/s from it to the memory of its host; 0: unknown
+  bool cudnn = false;  // causal attention is cuDNN's where that takes it: Hopper (executor/ops/fast/cudnn_attention.h)
 
   double peak(std::string_view precision) const {
     return precision == "bf16" ? bf16 : precision == "fp64" ? fp64 : fp32;

@@ -30,6 +30,7 @@ struct KindRate {
   // is longer, products or passes.
   double passes = 1;
   double beside = 0;  // passes that products do not hide, in addition: sums of gradients, activations between products
+  double flash = 0;   // `products` by LibTorch's flash kernel, on devices where `products` are cuDNN's; 0: the same
 };
 
 // By OpKind. The table is provisional: it was measured on one H200, in bf16, and stands for every device and precision.

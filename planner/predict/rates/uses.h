@@ -26,6 +26,7 @@ struct ComputeUse {
   // counts twice (sums of gradients).
   double bytes = 0;
   DType dtype = DType::kBf16;  // of its products
+  bool flash = false;          // attention that cuDNN's kernel does not take: LibTorch's flash kernel does
 };
 
 // One communication as one member sees it.

@@ -284,6 +284,31 @@ TEST(StepTime, AttentionTakesTheScoresWithinDocuments) {
   EXPECT_NEAR(TimeStep(plan, AttentionAlone()).length, whole, 1e-9 * whole);
 }
 
+// cuDNN's kernel takes one document without cp, in runs that need not be deterministic. All else goes through the flash
+// kernel, which is half as fast on this device.
+TEST(StepTime, AttentionThatCudnnDoesNotTakeHasTheSpeedOfTheFlashKernel) {
+  RateTable table = OnlyKinds({OpKind::kCausalAttention}, 1);
+  table.device.cudnn = true;
+  table.kinds[static_cast<size_t>(OpKind::kCausalAttention)].flash = 0.5;
+  const auto length = [&](const Plan& plan) { return TimeStep(plan, Rates(table)).length; };
+  Plan plan = PackedText(1, 1);
+  const double documents = length(plan);
+  plan.data.packed_documents = false;
+  const double one = length(plan);
+  EXPECT_NEAR(documents, 2 * one, 1e-9 * one);
+  plan.deterministic = true;
+  EXPECT_NEAR(length(plan), 2 * one, 1e-9 * one);
+  // Two ranks have half of the scores each.
+  const auto of_ranks = [&](int ranks, const char* axes) {
+    return length(
+        CompiledFile(InSource("recipes/nemotron_moe_lm_tiny.yaml"),
+                     {Name("modules.language.placement.ranks=", ranks), Name("cluster.gpus_per_node=", ranks), axes}));
+  };
+  const double whole = of_ranks(1, "modules.language.parallel.cp=1");
+  EXPECT_NEAR(of_ranks(2, "modules.language.parallel.cp=2"), whole, 1e-9 * whole);
+  EXPECT_NEAR(of_ranks(2, "modules.language.parallel.tp=2"), whole / 2, 1e-9 * whole);
+}
+
 // Two lanes of four microbatches. Where experts of both lanes meet, the fuller lane of each microbatch counts, else
 // that of the step.
 TEST(StepTime, LanesWaitForTheOneWithMostScores) {

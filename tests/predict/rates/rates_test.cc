@@ -56,6 +56,19 @@ TEST(Rates, RoutersAndExpertsOfDecodersTakeWhatTheirKernelsTook) {
   EXPECT_NEAR(ms(OpKind::kGatedExpertsGrad, 2 * kProducts, 3 * kRowBytes + kPreBytes + 10 * kMatrices), 3.0, 0.2);
 }
 
+// Of the flash kernel there is another share only where cuDNN's kernel is the usual one.
+TEST(Rates, AttentionOfTheFlashKernelIsSlowerOnHopper) {
+  const auto seconds = [](const char* gpu, OpKind kind, bool flash) {
+    return RatesOf({.gpu = gpu}).Compute({.kind = kind, .flops = 1e15, .flash = flash}).seconds;
+  };
+  for (OpKind kind : {OpKind::kCausalAttention, OpKind::kCausalAttentionAllKv})
+    EXPECT_NEAR(seconds("h200_sxm", kind, true) / seconds("h200_sxm", kind, false), 0.53 / 0.35, 1e-4);
+  for (OpKind kind : {OpKind::kCausalAttentionGrad, OpKind::kCausalAttentionAllKvGrad})
+    EXPECT_NEAR(seconds("h100_sxm", kind, true) / seconds("h100_sxm", kind, false), 0.36 / 0.22, 1e-4);
+  EXPECT_EQ(seconds("a100_sxm", OpKind::kCausalAttention, true), seconds("a100_sxm", OpKind::kCausalAttention, false));
+  EXPECT_EQ(seconds("h200_sxm", OpKind::kLinear, true), seconds("h200_sxm", OpKind::kLinear, false));
+}
+
 // Two H200 copied 76.9 GB in 0.72 s (docs/gpu.md#what-does-a-checkpoint-cost).
 TEST(Rates, CopiesGoOverTheLinkToTheHost) {
   RateTable table = RoundTable();
