@@ -9,6 +9,10 @@
 namespace planwright {
 namespace {
 
+// How many times the mean number of rows the fullest rank of an ep group has, by data sheets, where neither the recipe
+// nor a recording says it (docs/step_time.md#rows-of-experts).
+constexpr double kFullestRank = 1.1;
+
 bool Communicates(const LinkedInstruction& instruction) { return instruction.op_class == OpClass::kCommunication; }
 
 }  // namespace
@@ -35,15 +39,17 @@ InstructionTimes::InstructionTimes(const LinkedProgram& program, const Instructi
     auto mean = static_cast<double>(symbol.mean > 0 ? symbol.mean : symbol.maximum);
     // "radio_encoder.patches" is of the largest lane.
     const std::string module = symbol.name.substr(0, symbol.name.find('.'));
+    const bool expert_rows = symbol.name.substr(module.size()).starts_with(".expert_rows");
     double fullest = 1;
     for (size_t m = 0; m < plan_.modules.size(); ++m) {
       if (plan_.modules[m].name != module) continue;
       mean *= ranks.of_planned[m];
       if (plan_.modules[m].has_images || symbol.name.ends_with(".image_rows")) fullest = fullest_lane[m];
+      const bool unsaid = rows == nullptr && plan_.modules[m].imbalance == 0 && plan_.modules[m].grid.ep > 1;
+      if (expert_rows && unsaid && rates.known() && !rates.measured()) fullest = kFullestRank;
     }
     const double planned = rows != nullptr ? mean : std::max(mean, static_cast<double>(symbol.expected));
-    sizes_[symbol.name] = {mean, std::max(planned, mean * fullest),
-                           symbol.name.substr(module.size()).starts_with(".expert_rows")};
+    sizes_[symbol.name] = {mean, std::max(planned, mean * fullest), expert_rows};
   }
   if (rows == nullptr) return;
   for (int frame = 0; frame < program.blocks().frames(); ++frame)

@@ -82,6 +82,8 @@ class Rates {
 
   // False: the device is unknown. "Seconds" are then FLOPs, and what has none takes no time.
   bool known() const { return table_.device.bf16 > 0; }
+  // Whether some times are of a profile.
+  bool measured() const { return measured_ != nullptr; }
 
  private:
   // Of a message that is longer than all that were measured, if the longest of these shows a latency alone: its time,

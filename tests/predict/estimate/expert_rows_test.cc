@@ -68,7 +68,7 @@ class ExpertRowsTest : public ::testing::Test {
 // Microbatches take turns: in one all rows go to the first rank, in the next half of them. So the fullest rank has 1.5
 // times the mean, and over all of them too.
 TEST_F(ExpertRowsTest, CountEachMicrobatch) {
-  const Plan plan = TwoRanks();
+  const Plan plan = TwoRanks({"models.hybrid_moe_tiny.moe.imbalance=1"});
   const int64_t experts = plan.FindModule("language")->experts(), block = plan.budget.block_samples,
                 top_k = plan.FindModule("language")->top_k();
   Record(plan, 6, [&](const LayerSummary&, int64_t step, int64_t sample, int64_t position, int64_t j) -> int64_t {
@@ -134,7 +134,7 @@ TEST_F(ExpertRowsTest, WhoIsFullestMayChange) {
   }
   // Each layer has its own, in place of moe.imbalance.
   const Rates rates(testing::OnlyKinds({OpKind::kExperts, OpKind::kExpertsGrad}, 1));
-  const double even = TimeStep(TwoRanks(), rates).length;
+  const double even = TimeStep(TwoRanks({"models.hybrid_moe_tiny.moe.imbalance=1"}), rates).length;
   EXPECT_NEAR(TimeStep(plan, rates, &*rows).length / even, all / static_cast<double>(rows->layers.size()), 1e-9);
 }
 

@@ -142,11 +142,25 @@ TEST(StepTime, ExpertsTakeAsLongAsOnTheFullestRank) {
   const std::vector<std::string> layout = {"modules.radio_encoder.placement.ranks=2",
                                            "modules.language.placement.ranks=2", "modules.language.parallel={ep: 2}",
                                            "cluster.gpus_per_node=2"};
-  std::vector<std::string> skewed = layout;
-  skewed.push_back("models.hybrid_moe_tiny.moe.imbalance=1.5");
-  const Rates rates(OnlyKinds({OpKind::kExperts, OpKind::kExpertsGrad}, 1));
-  const StepTime even = TimeStep(CompiledFile(kTiny, layout), rates),
-                 uneven = TimeStep(CompiledFile(kTiny, skewed), rates);
+  const auto with = [&](const char* imbalance) {
+    std::vector<std::string> words = layout;
+    words.push_back(absl::StrCat("models.hybrid_moe_tiny.moe.imbalance=", imbalance));
+    return CompiledFile(kTiny, words);
+  };
+  const RateTable table = OnlyKinds({OpKind::kExperts, OpKind::kExpertsGrad}, 1);
+  const Rates rates(table);
+  const StepTime even = TimeStep(with("1"), rates), uneven = TimeStep(with("1.5"), rates);
+  // Where the recipe does not say it, data sheets take 1.1. A profile, a device of unknown speed, and a rank that has
+  // all experts take the mean.
+  const Plan unsaid = CompiledFile(kTiny, layout);
+  EXPECT_NEAR(TimeStep(unsaid, rates).length, 1.1 * even.length, 1e-9 * even.length);
+  const Rates by_profile(table, {.gpu = "none", .skew = {{OpKind::kExperts, 2, {1, 1, 1, 1}}}}, 2);
+  EXPECT_NEAR(TimeStep(unsaid, by_profile).length, even.length, 1e-9 * even.length);
+  const Rates unknown = RatesOf(Cluster{});
+  EXPECT_EQ(TimeStep(unsaid, unknown).length, TimeStep(with("1"), unknown).length);
+  const Plan alone = CompiledFile(kTiny);
+  EXPECT_EQ(TimeStep(alone, rates).length,
+            TimeStep(CompiledFile(kTiny, {"models.hybrid_moe_tiny.moe.imbalance=1"}), rates).length);
   EXPECT_EQ(even.bubble, 0);
   EXPECT_NEAR(uneven.length / even.length, 1.5, 1e-9);
   for (const RoleTime& role : uneven.roles) {
