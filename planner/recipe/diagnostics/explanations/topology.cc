@@ -15,8 +15,8 @@ modules:
   second: {model: nemotron_hybrid_moe_20l, placement: {first_rank: 8, ranks: 8}})",
      R"(cluster: {nodes: 2}
 modules:
-  radio_encoder: {placement: {first_rank: 0, ranks: 8}}
-  language: {placement: {first_rank: 8, ranks: 8}})",
+  radio_encoder: {placement: {first_rank: 0, ranks: 16}}
+  language: {placement: {first_rank: 0, ranks: 16}})",
      "Keep one language module. To use more ranks for it, enlarge its placement: the ranks become data-parallel "
      "lanes."},
 
@@ -77,8 +77,8 @@ modules:
   language: {placement: {ranks: 8}})",
      R"(cluster: {nodes: 2}
 modules:
-  radio_encoder: {placement: {ranks: 8}}
-  language: {placement: {first_rank: 8, ranks: 8}})",
+  radio_encoder: {placement: {ranks: 16}}
+  language: {placement: {first_rank: 0, ranks: 16}})",
      "Use fewer ranks or more nodes. The help says how many."},
 
     {kLayoutDoesNotDivide,
