@@ -31,8 +31,11 @@ class ImageProcessorTest : public ::testing::Test {
   absl::StatusOr<ImageProcessor> Read(const EncoderSizes& encoder, const std::string& text,
                                       const std::string& name = "preprocessor_config.json") {
     for (const auto& old : std::filesystem::directory_iterator(folder_)) std::filesystem::remove(old.path());
-    if (!text.empty()) EXPECT_TRUE(WriteFileAtomically(folder_ + "/" + name, text).ok());
+    if (!text.empty()) Write(name, text);
     return ReadImageProcessor(folder_, encoder);
+  }
+  void Write(const std::string& name, const std::string& text) {
+    EXPECT_TRUE(WriteFileAtomically(folder_ + "/" + name, text).ok());
   }
 
   std::string folder_;
@@ -77,6 +80,36 @@ TEST_F(ImageProcessorTest, WithoutAFileItIsTold) {
               ElementsAre(HasSubstr("images of kind own_vit are made is not known")));
   // Its processor has no settings that a recipe takes.
   EXPECT_THAT(Read({.kind = "radio_vit"}, "")->notes, IsEmpty());
+}
+
+// As transformers takes them: settings within processor_config.json before those of the other file.
+TEST_F(ImageProcessorTest, OfTwoFilesTheOneOfTransformersIsTaken) {
+  const std::string size = R"("size": {"height": 384, "width": 384})";
+  ASSERT_TRUE(Read(kSiglip, R"({"image_processor_type": "SiglipImageProcessor", "resample": 3, )" + size + "}").ok());
+  Write("processor_config.json", R"({"image_processor": {"image_processor_type": "SiglipImageProcessorFast",
+                                     "resample": 2, "device": null, )" +
+                                     size + "}}");
+  const auto both = ReadImageProcessor(folder_, kSiglip);
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->resize, "bilinear_8bit");
+  EXPECT_THAT(both->notes, ElementsAre(AllOf(HasSubstr("differ in resample: the latter is taken"))));
+  // What is not taken is not read either.
+  Write("preprocessor_config.json", "{");
+  EXPECT_THAT(ReadImageProcessor(folder_, kSiglip)->notes, IsEmpty());
+  // The settings of a whole processor without those of images.
+  Write("processor_config.json", R"({"processor_class": "LlavaProcessor", "patch_size": 14, "image_processor": null})");
+  Write("preprocessor_config.json",
+        R"({"image_processor_type": "SiglipFeatureExtractor", "resample": 3, )" + size + "}");
+  EXPECT_EQ(ReadImageProcessor(folder_, kSiglip)->resize, "bicubic_8bit");
+  EXPECT_EQ(Read(kSiglip, R"({"image_processor": 7})", "processor_config.json").status().message(),
+            folder_ + "/processor_config.json: image_processor is no object");
+}
+
+TEST_F(ImageProcessorTest, ALinkToNothingIsTold) {
+  std::filesystem::create_symlink("../blobs/1234", folder_ + "/preprocessor_config.json");
+  const absl::Status status = ReadImageProcessor(folder_, kSiglip).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is a link to ../blobs/1234, which is not there"));
 }
 
 // All of it at once.

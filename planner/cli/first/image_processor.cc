@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <utility>
@@ -11,11 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
-#include "planner/base/files/file_io.h"
-#include "planner/base/json/json_limits.h"
-#include "planner/base/json/json_text.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
+#include "planner/cli/first/processor_file.h"
 #include "planner/plan/pixel_norm.h"
 #include "planner/plan/statement/model_statement.h"
 
@@ -23,23 +20,6 @@ namespace planwright {
 namespace {
 
 using nlohmann::json;
-namespace fs = std::filesystem;
-
-// The file and its processor; an empty name: there is none.
-absl::StatusOr<std::pair<std::string, json>> ProcessorIn(const std::string& folder) {
-  for (const char* name : {"preprocessor_config.json", "processor_config.json"}) {
-    const std::string path = absl::StrCat(folder, "/", name);
-    std::error_code error;
-    if (!fs::exists(path, error)) continue;
-    ABSL_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kModelConfigJson.bytes));
-    absl::StatusOr<json> parsed = ParseJson(text, kModelConfigJson);
-    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat(Printable(path), ": ", parsed.status().message()));
-    if (std::string_view(name) == "preprocessor_config.json") return std::pair(path, *std::move(parsed));
-    if (parsed->is_object() && parsed->contains("image_processor"))
-      return std::pair(path, parsed->at("image_processor"));
-  }
-  return std::pair(std::string(), json());
-}
 
 // The number at the first of these keys that is there, `a` or `a.b`; 0: at none.
 int64_t PixelsAt(const json& processor, std::initializer_list<const char*> keys) {
@@ -79,8 +59,10 @@ absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, con
   const StatedImages& own = *statement->first_images;
   ImageProcessor processor{.resize = own.resize, .grid = own.grid, .least_pixels = own.least_pixels};
   if (!own.processor) return processor;
-  ABSL_ASSIGN_OR_RETURN(const auto file, ProcessorIn(folder));
-  const auto& [path, says] = file;
+  ABSL_ASSIGN_OR_RETURN(const ProcessorFile file, FindProcessorFile(folder));
+  const std::string& path = file.path;
+  const json& says = file.says;
+  processor.notes = file.notes;
   if (path.empty()) {
     processor.notes.push_back(absl::StrCat(Printable(folder), " has no preprocessor_config.json: images are made with ",
                                            processor.resize, ", as transformers does where none says otherwise"));
@@ -88,10 +70,8 @@ absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, con
   }
   std::vector<std::string> problems;
   const auto problem = [&](const char* key, const std::string& what) {
-    problems.push_back(
-        absl::StrCat(Printable(path), ": ", key, " = ", says.at(key).dump(), " cannot be expressed: ", what));
+    problems.push_back(absl::StrCat(file.Shown(key), " cannot be expressed: ", what));
   };
-  if (!says.is_object()) return absl::InvalidArgumentError(absl::StrCat(Printable(path), ": it is no object"));
   // Numbers of Pillow's filters.
   const std::map<int64_t, const char*> filters = {{2, "bilinear_8bit"}, {3, "bicubic_8bit"}};
   if (const auto resample = says.find("resample"); resample != says.end() && !resample->is_null()) {

@@ -1,0 +1,121 @@
+#include "planner/cli/first/processor_file.h"
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/status_macros.h"
+#include "planner/base/text/utf8.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr char kWholeFile[] = "processor_config.json", kNested[] = "image_processor";
+
+// None: there is no such file.
+absl::StatusOr<std::optional<json>> ReadSettings(const std::string& path) {
+  std::error_code error;
+  const fs::file_status entry = fs::symlink_status(path, error);
+  if (!fs::exists(entry)) return std::nullopt;
+  if (fs::is_symlink(entry) && !fs::exists(path, error))
+    return absl::InvalidArgumentError(absl::StrCat(Printable(path), " is a link to ",
+                                                   Printable(fs::read_symlink(path, error).string()),
+                                                   ", which is not there: fetch that file, or remove the link"));
+  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kModelConfigJson.bytes));
+  absl::StatusOr<json> parsed = ParseJson(text, kModelConfigJson);
+  if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat(Printable(path), ": ", parsed.status().message()));
+  return *std::move(parsed);
+}
+
+// The class that settings name, as transformers reads it: the name of a feature extractor is that of older files, and
+// classes for one library or another make the same images.
+std::string TypeOf(const json& says) {
+  for (const char* key : {"image_processor_type", "feature_extractor_type"}) {
+    const auto found = says.find(key);
+    if (found == says.end() || !found->is_string()) continue;
+    std::string type = found->get<std::string>();
+    for (const std::string ending : {"Fast", "Pil", "FeatureExtractor"}) {
+      if (!type.ends_with(ending)) continue;
+      type.resize(type.size() - ending.size());
+      if (ending == "FeatureExtractor") type += "ImageProcessor";
+    }
+    return type;
+  }
+  return "";
+}
+
+absl::StatusOr<ProcessorFile> FileOf(const std::string& path, json says, const std::string& within) {
+  if (!says.is_object()) {
+    const std::string what = within.empty() ? "it" : kNested;
+    return absl::InvalidArgumentError(absl::StrCat(Printable(path), ": ", what, " is no object"));
+  }
+  for (auto at = says.begin(); at != says.end();) at = at->is_null() ? says.erase(at) : std::next(at);
+  ProcessorFile file{.path = path, .says = std::move(says), .within = within};
+  file.type = TypeOf(file.says);
+  return file;
+}
+
+// The settings for pixels that are not the same in both.
+std::vector<std::string> Differences(const ProcessorFile& one, const ProcessorFile& other) {
+  std::set<std::string> differ;
+  if (one.type != other.type) differ.insert("image_processor_type");
+  for (const auto& [these, those] : {std::pair(&one.says, &other.says), std::pair(&other.says, &one.says)}) {
+    for (const auto& [key, value] : these->items()) {
+      const auto found = those->find(key);
+      if (!SettingsWithoutPixels().contains(key) && (found == those->end() || *found != value)) differ.insert(key);
+    }
+  }
+  return {differ.begin(), differ.end()};
+}
+
+}  // namespace
+
+const std::set<std::string>& SettingsWithoutPixels() {
+  static const auto& keys =
+      *new std::set<std::string>{"image_processor_type", "feature_extractor_type", "processor_class",
+                                 "data_format",          "input_data_format",      "device",
+                                 "return_tensors",       "disable_grouping",       "image_seq_length",
+                                 "transformers_version"};
+  return keys;
+}
+
+std::string ProcessorFile::Shown(const std::string& key) const {
+  constexpr size_t kLongest = 100;
+  std::string value = JsonText(says.at(key));
+  if (value.size() > kLongest) value = absl::StrCat(value.substr(0, kLongest), "...");
+  return absl::StrCat(Printable(path), ": ", Printable(within + key), " = ", Printable(value));
+}
+
+absl::StatusOr<ProcessorFile> FindProcessorFile(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/", kProcessorFile),
+                    whole_path = absl::StrCat(folder, "/", kWholeFile);
+  ABSL_ASSIGN_OR_RETURN(const std::optional<json> whole, ReadSettings(whole_path));
+  absl::StatusOr<std::optional<json>> alone = ReadSettings(path);
+  if (whole && whole->is_object() && whole->contains(kNested) && !whole->at(kNested).is_null()) {
+    ABSL_ASSIGN_OR_RETURN(ProcessorFile file, FileOf(whole_path, whole->at(kNested), absl::StrCat(kNested, ".")));
+    // Nobody reads the other one, so it may be anything.
+    if (!alone.ok() || !alone->has_value()) return file;
+    const absl::StatusOr<ProcessorFile> other = FileOf(path, **std::move(alone), "");
+    const std::vector<std::string> differ = other.ok() ? Differences(file, *other) : std::vector<std::string>();
+    if (!differ.empty()) {
+      file.notes.push_back(absl::StrCat(Printable(path), " and ", kNested, " of ", Printable(whole_path), " differ in ",
+                                        Printable(absl::StrJoin(differ, ", ")),
+                                        ": the latter is taken, as transformers does"));
+    }
+    return file;
+  }
+  if (!alone.ok()) return alone.status();
+  if (!alone->has_value()) return ProcessorFile();
+  return FileOf(path, **std::move(alone), "");
+}
+
+}  // namespace planwright
