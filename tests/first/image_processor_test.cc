@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const EncoderSizes kQwen = {.kind = "qwen_vit", .patch = 16, .pixel_shuffle = 2, .max_image = 768},
+const EncoderSizes kQwen = {.kind = "qwen_vit", .patch = 16, .pixel_shuffle = 2, .max_image = 768, .frames = 2},
                    kSiglip = {.kind = "siglip_vit", .patch = 14, .pixel_shuffle = 1, .max_image = 384};
 
 class ImageProcessorTest : public ::testing::Test {
@@ -122,9 +122,78 @@ TEST_F(ImageProcessorTest, WhatCannotBeExpressedIsRefusedByKey) {
                     HasSubstr("patch_size = 14 cannot be expressed: by config.json a patch has a side of 16"),
                     HasSubstr("merge_size = 4"), HasSubstr("do_rescale = false")));
   const auto siglip = Read(kSiglip, R"({"size": {"height": 224, "width": 224}})");
-  EXPECT_THAT(std::string(siglip.status().message()), HasSubstr("by config.json an image has a side of 384"));
+  EXPECT_THAT(std::string(siglip.status().message()),
+              HasSubstr(R"(images are squares: {"height": 384, "width": 384} is expected)"));
+  EXPECT_THAT(std::string(siglip.status().message()),
+              HasSubstr("preprocessor_config.json they are made with bicubic_8bit and square"));
   EXPECT_EQ(Read(kQwen, "{").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Read(kQwen, "[]").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Recipes say bounds in patches of 256 pixels here.
+TEST_F(ImageProcessorTest, BoundsThatAreNoWholePatchesAreTold) {
+  const auto odd = Read(kQwen, R"({"min_pixels": 3136, "max_pixels": 500000})");
+  ASSERT_TRUE(odd.ok()) << odd.status();
+  EXPECT_THAT(odd->notes,
+              ElementsAre(HasSubstr("3,136, are no whole patches: data.min_patches=12 are 3,072, and 13 are 3,328"),
+                          HasSubstr("data.max_patches=1953 are 499,968, and 1954 are 500,224")));
+  // No image of 768 x 768 pixels reaches it.
+  EXPECT_THAT(Read(kQwen, R"({"min_pixels": 4096, "max_pixels": 1e21})")->notes, IsEmpty());
+}
+
+// Each setting that changes pixels, alone, of a file that is right otherwise.
+TEST_F(ImageProcessorTest, EverySettingThatChangesPixelsIsReadOrRefused) {
+  const std::vector<std::pair<std::string, std::string>> of_both = {
+      {R"("rescale_factor": 0.01)", "1/255 is expected"},
+      {R"("rescale_factor": "1/255")", "1/255 is expected"},
+      {R"("do_rescale": false)", "true is expected"},
+      {R"("do_normalize": false)", "true is expected"},
+      {R"("do_convert_rgb": false)", "true is expected"},
+      {R"("do_resize": false)", "true is expected"},
+      {R"("do_resize": "yes")", "images are resized: true is expected"},
+      {R"("do_pad": true)", "images get no border: false is expected"},
+      {R"("do_center_crop": true)", "images are not cut: false is expected"},
+      {R"("do_center_crop": 1)", "images are not cut: false is expected"},
+      {R"("resample": "bicubic")", "bilinearly (2) or bicubically (3)"},
+      {R"("image_mean": 0.4)", "are normalized by [0.5,0.5,0.5]"},
+      {R"("image_std": [0.5, 0.5])", "are normalized by [0.5,0.5,0.5]"},
+  };
+  const std::vector<std::pair<std::string, std::string>> of_siglip = {
+      {R"("size": 384)", "it is the length of the shorter side"},
+      {R"("size": {"shortest_edge": 384})", R"({"height": 384, "width": 384} is expected)"},
+      {R"("size": {"height": 384, "width": 384, "depth": 3})", "is expected"},
+      {R"("size": {"height": 384, "width": 383})", "is expected"},
+      {R"("size": {"height": 384, "width": 384}, "do_center_crop": true, "crop_size": 336)", "images are not cut"},
+  };
+  const std::vector<std::pair<std::string, std::string>> of_qwen = {
+      {R"("temporal_patch_size": 1)", "by config.json the frames of a patch are 2"},
+      {R"("patch_size": 0)", "a patch has a side of 16"},
+      {R"("merge_size": "2")", "is 2"},
+      {R"("size": 4096)", R"({"shortest_edge": LEAST, "longest_edge": MOST} is expected)"},
+      {R"("size": {"height": 64, "width": 64})", "is expected"},
+      {R"("size": {"shortest_edge": 4096})", "longest_edge is missing"},
+      {R"("size": {"shortest_edge": "a", "longest_edge": []})", "shortest_edge is a number of pixels above 0"},
+      {R"("min_pixels": 0)", "min_pixels = 0 cannot be expressed: min_pixels is a number of pixels above 0"},
+      {R"("min_pixels": -5)", "min_pixels is a number"},
+      {R"("max_pixels": "many")", "max_pixels is a number"},
+      {R"("max_pixels": 4096.5)", "max_pixels is a number"},
+      {R"("min_pixels": 8192, "max_pixels": 4096)", "images of 8,192 to 4,096 pixels cannot be expressed"},
+      {R"("max_pixels": 1023, "min_pixels": 1)", "the square of an image token has 1024"},
+      {R"("min_pixels": 589825)", "by config.json one has at most 589,824"},
+  };
+  for (const auto& [encoder, settings] : {std::pair(kQwen, of_both), std::pair(kSiglip, of_both),
+                                          std::pair(kSiglip, of_siglip), std::pair(kQwen, of_qwen)}) {
+    for (const auto& [setting, expected] : settings) {
+      const auto refused = Read(encoder, "{" + setting + "}");
+      EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << setting;
+      EXPECT_THAT(std::string(refused.status().message()), HasSubstr(expected)) << setting;
+    }
+  }
+  const auto same = Read(kSiglip, R"({"size": [384, 384], "do_center_crop": true, "crop_size": 384, "image_mean": 0.5,
+      "rescale_factor": 0.00392156862745098, "do_pad": null, "do_convert_rgb": true, "processor_class": "LlavaProcessor",
+      "_hidden": 1, "frobnicate": 7, "auto_map": {}})");
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_THAT(same->notes, ElementsAre(HasSubstr("not read: auto_map, frobnicate")));
 }
 
 }  // namespace

@@ -96,6 +96,7 @@ EncoderSizes SizesOfEncoder(const YamlNode& model) {
   sizes.patch = std::max<int64_t>(1, SizeOfModel(model, "patch", 16));
   sizes.pixel_shuffle = std::max<int64_t>(1, SizeOfModel(model, "pixel_shuffle", 1));
   sizes.max_image = SizeOfModel(model, "max_image", 1024);
+  sizes.frames = SizeOfModel(model, "frames", 0);
   return sizes;
 }
 
@@ -111,7 +112,7 @@ int64_t MostImageTokens(const FolderParts& parts) {
 Sizes SizesFor(const FolderParts& parts, const Encoder& encoder, const FolderCounts& counts, int64_t gpus) {
   Sizes sizes;
   if (!encoder.module.empty()) {
-    const auto [kind, patch, shuffle, max_image] = encoder.sizes;
+    const auto [kind, patch, shuffle, max_image, frames] = encoder.sizes;
     const ImageProcessor& processor = encoder.processor;
     const int64_t side = std::max<int64_t>(1, max_image / patch);
     // A picture four times as wide as it is high has room in the table of positions.

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <initializer_list>
-#include <map>
+#include <cstddef>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "planner/base/json/json_text.h"
+#include "planner/base/paper/table.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/first/processor_file.h"
@@ -21,29 +24,230 @@ namespace {
 
 using nlohmann::json;
 
-// The number at the first of these keys that is there, `a` or `a.b`; 0: at none.
-int64_t PixelsAt(const json& processor, std::initializer_list<const char*> keys) {
-  for (const std::string key : keys) {
-    const size_t dot = key.find('.');
-    const json* at = &processor;
-    if (dot != std::string::npos) {
-      const auto outer = at->find(key.substr(0, dot));
-      if (outer == at->end() || !outer->is_object()) continue;
-      at = &*outer;
-    }
-    const auto found = at->find(dot == std::string::npos ? key : key.substr(dot + 1));
-    if (found != at->end() && found->is_number_integer() && found->get<int64_t>() > 0) return found->get<int64_t>();
-  }
-  return 0;
+// A whole number above 0, cut to the largest one that a double has with all below it; 0: it is none.
+int64_t WholeNumber(const json& value) {
+  constexpr double kLargest = 9007199254740992;
+  const double number = value.is_number() ? value.get<double>() : 0;
+  return number >= 1 && number == std::floor(number) ? static_cast<int64_t>(std::min(number, kLargest)) : 0;
 }
 
-// Whether a list has these numbers, as configurations round them.
-bool AreAll(const json& list, const std::array<double, 3>& numbers) {
-  const auto near = [](const json& one, double number) {
-    return one.is_number() && std::fabs(one.get<double>() - number) <= 1e-6;
-  };
-  return list.is_array() && std::equal(list.begin(), list.end(), numbers.begin(), numbers.end(), near);
+bool IsNear(const json& value, double number) {
+  return value.is_number() && std::fabs(value.get<double>() - number) <= 1e-6 * std::max(1.0, std::fabs(number));
 }
+
+// Whether it is these numbers, as configurations round them. One number is that of each channel.
+bool AreAll(const json& value, const std::array<double, 3>& numbers) {
+  if (!value.is_array())
+    return std::all_of(numbers.begin(), numbers.end(), [&](double number) { return IsNear(value, number); });
+  return std::equal(value.begin(), value.end(), numbers.begin(), numbers.end(), IsNear);
+}
+
+// Whether a size of the processor is a square of this side. `one_number`: whether one number is such a size, and not
+// the length of the shorter side.
+bool IsSquare(const json& size, int64_t side, bool one_number) {
+  const auto is_side = [&](const json& value) { return WholeNumber(value) == side; };
+  if (size.is_array()) return size.size() == 2 && std::all_of(size.begin(), size.end(), is_side);
+  if (size.is_object())
+    return size.size() == 2 && size.contains("height") && size.contains("width") && is_side(size.at("height")) &&
+           is_side(size.at("width"));
+  return one_number && is_side(size);
+}
+
+// The settings of a file, read one after the other. What no recipe can say is kept, to be told of together.
+class SettingsReader {
+ public:
+  SettingsReader(const ProcessorFile& file, const EncoderSizes& encoder, const ModelStatement& statement,
+                 ImageProcessor& into)
+      : file_(file), encoder_(encoder), statement_(statement), into_(into) {}
+
+  void Read() {
+    ReadFilter();
+    ReadPixels();
+    ReadSwitches();
+    IsNumber("patch_size", encoder_.patch, "a patch has a side of");
+    IsNumber("merge_size", encoder_.pixel_shuffle, "the side of the square of patches that becomes one token is");
+    if (encoder_.frames > 0) IsNumber("temporal_patch_size", encoder_.frames, "the frames of a patch are");
+    if (into_.grid == "square") {
+      ReadSquare();
+    } else {
+      ReadBounds();
+    }
+    TellUnread();
+  }
+
+  absl::Status Problems() const {
+    if (problems_.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        absl::StrJoin(problems_, "\nerror: "), "\n  Put there what is expected, if images are to be made so. Without ",
+        file_.within.empty() ? Printable(file_.path) : absl::StrCat("image_processor in ", Printable(file_.path)),
+        " they are made with ", statement_.first_images->resize, " and ", statement_.first_images->grid));
+  }
+
+ private:
+  // Null: it is not said.
+  const json* At(const std::string& key) {
+    read_.insert(key);
+    const auto found = file_.says.find(key);
+    return found == file_.says.end() ? nullptr : &*found;
+  }
+
+  void Problem(const std::string& key, const std::string& expected) {
+    problems_.push_back(absl::StrCat(file_.Shown(key), " cannot be expressed: ", expected));
+  }
+
+  void ReadFilter() {
+    // Numbers of Pillow's filters.
+    static constexpr std::pair<int64_t, const char*> kFilters[] = {{2, "bilinear_8bit"}, {3, "bicubic_8bit"}};
+    const json* resample = At("resample");
+    if (!resample) return;
+    for (const auto& [number, word] : kFilters) {
+      if (WholeNumber(*resample) != number) continue;
+      into_.resize = word;
+      return;
+    }
+    Problem("resample", "images are resized bilinearly (2) or bicubically (3)");
+  }
+
+  void ReadPixels() {
+    const PixelNorm& norm = *FindPixelNorm(statement_.pixels);
+    for (const auto& [key, numbers] : {std::pair("image_mean", norm.mean), std::pair("image_std", norm.deviation)}) {
+      const json* said = At(key);
+      if (said && !AreAll(*said, numbers))
+        Problem(key, absl::StrCat("pixels of a ", encoder_.kind, " are normalized by ", JsonText(json(numbers))));
+    }
+    const json* factor = At("rescale_factor");
+    if (factor && !IsNear(json(factor->is_number() ? factor->get<double>() * 255 : 0), 1))
+      Problem("rescale_factor", "pixels are from 0 to 255: 1/255 is expected");
+  }
+
+  void ReadSwitches() {
+    const auto is = [this](const char* key, bool expected, const char* why) {
+      const json* said = At(key);
+      if (said && *said != expected) Problem(key, absl::StrCat(why, ": ", expected ? "true" : "false", " is expected"));
+    };
+    is("do_resize", true, "images are resized");
+    is("do_rescale", true, "pixels are normalized");
+    is("do_normalize", true, "pixels are normalized");
+    is("do_convert_rgb", true, "images of every kind become red, green and blue");
+    is("do_pad", false, "images get no border");
+    // What has the size of the cut already stays as it is.
+    const json *size = At("size"), *cut = At("crop_size");
+    const bool stays = into_.grid == "square" && size && IsSquare(*size, encoder_.max_image, false) && cut &&
+                       IsSquare(*cut, encoder_.max_image, true);
+    const json* crops = At("do_center_crop");
+    if (!crops || *crops != true || !stays) is("do_center_crop", false, "images are not cut");
+  }
+
+  void IsNumber(const char* key, int64_t of_config, const std::string& what) {
+    const json* said = At(key);
+    if (said && WholeNumber(*said) != of_config) Problem(key, absl::StrCat("by config.json ", what, " ", of_config));
+  }
+
+  void ReadSquare() {
+    const json* size = At("size");
+    const int64_t side = encoder_.max_image;
+    if (!size || IsSquare(*size, side, false)) return;
+    Problem("size", absl::StrCat(size->is_number() ? "it is the length of the shorter side, and images are squares"
+                                                   : "by config.json images are squares",
+                                 ": {\"height\": ", side, ", \"width\": ", side, "} is expected"));
+  }
+
+  // Of an image that is resized, in pixels: `name` of the file or of its size, or a side of the size, as Qwen's have
+  // it. 0: none, or no number.
+  int64_t Bound(const std::string& name, const std::string& side) {
+    const json *said = At(name), *size = At("size");
+    const bool own = said != nullptr;
+    const bool of_sides = into_.grid == "smart_resize";  // elsewhere these are lengths
+    for (const std::string& key : {of_sides ? side : name, name}) {
+      if (!said && size && size->is_object() && size->contains(key)) said = &size->at(key);
+    }
+    if (!said) {
+      if (size && size->is_object() && of_sides) Problem("size", absl::StrCat(side, " is missing, or ", name));
+      return 0;
+    }
+    const int64_t pixels = WholeNumber(*said);
+    if (pixels == 0) Problem(own ? name : "size", absl::StrCat(own ? name : side, " is a number of pixels above 0"));
+    return pixels;
+  }
+
+  void ReadBounds() {
+    const json* size = At("size");
+    const auto is_bound = [](const std::string& key) {
+      return key == "shortest_edge" || key == "longest_edge" || key == "min_pixels" || key == "max_pixels";
+    };
+    bool bounds = !size || size->is_object();
+    if (size && size->is_object()) {
+      for (const auto& [key, value] : size->items()) bounds = bounds && is_bound(key);
+    }
+    if (into_.grid != "smart_resize") {
+      if (size && !(size->is_object() && (size->contains("min_pixels") || size->contains("max_pixels"))))
+        into_.notes.push_back(absl::StrCat(file_.Shown("size"), " is not read: with data.grid ", into_.grid,
+                                           " an image has as many patches as its own size asks for, between "
+                                           "data.min_patches and data.max_patches"));
+    } else if (!bounds) {
+      Problem("size", "{\"shortest_edge\": LEAST, \"longest_edge\": MOST} is expected, both in pixels of an image");
+      return;
+    }
+    const size_t before = problems_.size();
+    const int64_t least = Bound("min_pixels", "shortest_edge"), most = Bound("max_pixels", "longest_edge");
+    if (problems_.size() > before) return;
+    if (least > 0) into_.least_pixels = least;
+    into_.most_pixels = most;
+    CheckBounds();
+  }
+
+  // Recipes say these bounds in patches.
+  void CheckBounds() {
+    const int64_t least = into_.least_pixels, most = into_.most_pixels, patch = encoder_.patch * encoder_.patch;
+    const int64_t token = patch * encoder_.pixel_shuffle * encoder_.pixel_shuffle;
+    const int64_t side = encoder_.max_image / encoder_.patch, all = side * side * patch;
+    const auto wrong = [&](const std::string& what) {
+      problems_.push_back(absl::StrCat(Printable(file_.path), ": images of ", WithCommas(least), " to ",
+                                       WithCommas(most), " pixels cannot be expressed: ", what));
+    };
+    if (most > 0 && least > most) return wrong("the least of these numbers is the larger one");
+    if (most > 0 && most < token) return wrong(absl::StrCat("the square of an image token has ", token));
+    if (least > all) {
+      problems_.push_back(absl::StrCat(Printable(file_.path), ": images of at least ", WithCommas(least),
+                                       " pixels cannot be expressed: by config.json one has at most ",
+                                       WithCommas(all)));
+      return;
+    }
+    TellPatches("least", "data.min_patches", least);
+    if (most < all) TellPatches("most", "data.max_patches", most);
+  }
+
+  // Sides of images are computed with the bound itself, so another one within the same patch gives other sides to some.
+  void TellPatches(const char* which, const char* key, int64_t pixels) {
+    const int64_t patch = encoder_.patch * encoder_.patch, patches = pixels / patch;
+    if (pixels % patch == 0) return;
+    into_.notes.push_back(absl::StrCat(
+        Printable(file_.path), ": ", which, " pixels of an image, ", WithCommas(pixels),
+        ", are no whole patches: ", key, "=", patches, " are ", WithCommas(patches * patch), ", and ", patches + 1,
+        " are ", WithCommas((patches + 1) * patch), "; some images get another size than in transformers with both"));
+  }
+
+  void TellUnread() {
+    constexpr size_t kMost = 10;
+    std::vector<std::string> unread;
+    for (const auto& [key, value] : file_.says.items()) {
+      if (!read_.contains(key) && !SettingsWithoutPixels().contains(key) && !key.starts_with("_"))
+        unread.push_back(Printable(key));
+    }
+    if (unread.empty()) return;
+    const size_t more = unread.size() - std::min(unread.size(), kMost);
+    unread.resize(unread.size() - more);
+    into_.notes.push_back(absl::StrCat(Printable(file_.path), ": not read: ", absl::StrJoin(unread, ", "),
+                                       more > 0 ? absl::StrCat(" and ", more, " more") : ""));
+  }
+
+  const ProcessorFile& file_;
+  const EncoderSizes& encoder_;
+  const ModelStatement& statement_;
+  ImageProcessor& into_;
+  std::set<std::string> read_;
+  std::vector<std::string> problems_;
+};
 
 }  // namespace
 
@@ -60,55 +264,15 @@ absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, con
   ImageProcessor processor{.resize = own.resize, .grid = own.grid, .least_pixels = own.least_pixels};
   if (!own.processor) return processor;
   ABSL_ASSIGN_OR_RETURN(const ProcessorFile file, FindProcessorFile(folder));
-  const std::string& path = file.path;
-  const json& says = file.says;
   processor.notes = file.notes;
-  if (path.empty()) {
-    processor.notes.push_back(absl::StrCat(Printable(folder), " has no preprocessor_config.json: images are made with ",
+  if (file.path.empty()) {
+    processor.notes.push_back(absl::StrCat(Printable(folder), " has no ", kProcessorFile, ": images are made with ",
                                            processor.resize, ", as transformers does where none says otherwise"));
     return processor;
   }
-  std::vector<std::string> problems;
-  const auto problem = [&](const char* key, const std::string& what) {
-    problems.push_back(absl::StrCat(file.Shown(key), " cannot be expressed: ", what));
-  };
-  // Numbers of Pillow's filters.
-  const std::map<int64_t, const char*> filters = {{2, "bilinear_8bit"}, {3, "bicubic_8bit"}};
-  if (const auto resample = says.find("resample"); resample != says.end() && !resample->is_null()) {
-    const auto filter = resample->is_number_integer() ? filters.find(resample->get<int64_t>()) : filters.end();
-    if (filter == filters.end())
-      problem("resample", "images are resized bilinearly (2) or bicubically (3)");
-    else
-      processor.resize = filter->second;
-  }
-  const PixelNorm& norm = *FindPixelNorm(statement->pixels);
-  for (const auto& [key, numbers] : {std::pair("image_mean", norm.mean), std::pair("image_std", norm.deviation)}) {
-    const auto found = says.find(key);
-    if (found == says.end() || found->is_null() || AreAll(*found, numbers)) continue;
-    problem(key, absl::StrCat("pixels of a ", encoder.kind, " are normalized by ", json(numbers).dump()));
-  }
-  for (const char* key : {"do_resize", "do_rescale", "do_normalize"}) {
-    if (const auto found = says.find(key); found != says.end() && *found == false)
-      problem(key, "images are resized, and their pixels normalized");
-  }
-  const auto number = [&](const char* key, int64_t of_config, std::string_view what) {
-    const auto found = says.find(key);
-    if (found != says.end() && !found->is_null() && *found != of_config)
-      problem(key, absl::StrCat("by config.json ", std::string(what), " ", of_config));
-  };
-  number("patch_size", encoder.patch, "a patch has a side of");
-  number("merge_size", encoder.pixel_shuffle, "the side of the square of patches that becomes one token is");
-  if (processor.grid == "square") {
-    const int64_t side = PixelsAt(says, {"size.height"}), width = PixelsAt(says, {"size.width"});
-    if (says.contains("size") && !says.at("size").is_null() && (side != encoder.max_image || width != side))
-      problem("size", absl::StrCat("by config.json an image has a side of ", encoder.max_image));
-  }
-  if (!problems.empty()) return absl::FailedPreconditionError(absl::StrJoin(problems, "\nerror: "));
-  if (processor.grid == "smart_resize") {
-    if (const int64_t least = PixelsAt(says, {"min_pixels", "size.shortest_edge", "size.min_pixels"}); least > 0)
-      processor.least_pixels = least;
-    processor.most_pixels = PixelsAt(says, {"max_pixels", "size.longest_edge", "size.max_pixels"});
-  }
+  SettingsReader reader(file, encoder, *statement, processor);
+  reader.Read();
+  if (absl::Status problems = reader.Problems(); !problems.ok()) return problems;
   return processor;
 }
 

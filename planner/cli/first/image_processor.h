@@ -21,6 +21,7 @@ struct ImageProcessor {
 struct EncoderSizes {
   std::string kind;
   int64_t patch = 0, pixel_shuffle = 0, max_image = 0;  // pixels, patches, pixels
+  int64_t frames = 0;                                   // of a patch; 0: the kind knows only images
 };
 
 // `folder`: of the encoder. It has preprocessor_config.json, or processor_config.json with an image processor,
