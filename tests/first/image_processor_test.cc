@@ -17,6 +17,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+// What a class may lack.
+const std::string kSaid = R"("resample": 3, "image_mean": 0.5, "image_std": 0.5)";
+
 const EncoderSizes kQwen = {.kind = "qwen_vit", .patch = 16, .pixel_shuffle = 2, .max_image = 768, .frames = 2},
                    kSiglip = {.kind = "siglip_vit", .patch = 14, .pixel_shuffle = 1, .max_image = 384};
 
@@ -42,7 +45,8 @@ class ImageProcessorTest : public ::testing::Test {
 };
 
 TEST_F(ImageProcessorTest, OfQwenHasItsBounds) {
-  const std::string released = R"({"size": {"shortest_edge": 4096, "longest_edge": 16777216}, "patch_size": 16,
+  const std::string released = R"({"image_processor_type": "Qwen2VLImageProcessorFast", "patch_size": 16,
+      "size": {"shortest_edge": 4096, "longest_edge": 16777216},
       "temporal_patch_size": 2, "merge_size": 2, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]})";
   const auto processor = Read(kQwen, released);
   ASSERT_TRUE(processor.ok()) << processor.status();
@@ -132,13 +136,55 @@ TEST_F(ImageProcessorTest, WhatCannotBeExpressedIsRefusedByKey) {
 
 // Recipes say bounds in patches of 256 pixels here.
 TEST_F(ImageProcessorTest, BoundsThatAreNoWholePatchesAreTold) {
-  const auto odd = Read(kQwen, R"({"min_pixels": 3136, "max_pixels": 500000})");
+  const auto odd = Read(kQwen, R"({"min_pixels": 3136, "max_pixels": 500000, )" + kSaid + "}");
   ASSERT_TRUE(odd.ok()) << odd.status();
   EXPECT_THAT(odd->notes,
               ElementsAre(HasSubstr("3,136, are no whole patches: data.min_patches=12 are 3,072, and 13 are 3,328"),
                           HasSubstr("data.max_patches=1953 are 499,968, and 1954 are 500,224")));
   // No image of 768 x 768 pixels reaches it.
-  EXPECT_THAT(Read(kQwen, R"({"min_pixels": 4096, "max_pixels": 1e21})")->notes, IsEmpty());
+  EXPECT_THAT(Read(kQwen, R"({"min_pixels": 4096, "max_pixels": 1e21, )" + kSaid + "}")->notes, IsEmpty());
+}
+
+// What a file does not say is as its class has it.
+TEST_F(ImageProcessorTest, AClassHasSettingsOfItsOwn) {
+  const std::string size = R"("size": {"height": 384, "width": 384})";
+  const auto of_type = [](const std::string& type, const std::string& settings) {
+    return R"({"image_processor_type": ")" + type + R"(", )" + settings + "}";
+  };
+  EXPECT_EQ(Read(kSiglip, of_type("SiglipImageProcessor", size))->resize, "bicubic_8bit");
+  EXPECT_EQ(Read(kSiglip, of_type("ViTImageProcessorFast", size))->resize, "bilinear_8bit");
+  EXPECT_EQ(Read(kSiglip, R"({"feature_extractor_type": "ViTFeatureExtractor", "size": 384})")->resize,
+            "bilinear_8bit");
+  EXPECT_TRUE(Read(kSiglip, of_type("CLIPImageProcessor", size + R"(, "do_center_crop": false, )" + kSaid)).ok());
+  const auto refused = [&](const EncoderSizes& encoder, const std::string& settings) {
+    return std::string(Read(encoder, settings).status().message());
+  };
+  EXPECT_THAT(
+      refused(kSiglip, of_type("SiglipImageProcessor", R"("resample": 2)")),
+      HasSubstr(R"(size = {"height":224,"width":224}, as a SiglipImageProcessor has it where the file does not )"
+                "say it, cannot be expressed: by config.json images are squares: {\"height\": 384"));
+  EXPECT_THAT(refused(kSiglip, of_type("CLIPImageProcessor", size)),
+              AllOf(HasSubstr("image_mean = [0.48145466,0.4578275,0.40821073], as a CLIPImageProcessor has it"),
+                    HasSubstr("do_center_crop = true, as a CLIPImageProcessor has it")));
+  EXPECT_THAT(refused(kQwen, of_type("Qwen2VLImageProcessor", R"("patch_size": 16)")),
+              HasSubstr("image_std = [0.26862954,0.26130258,0.27577711], as a Qwen2VLImageProcessor has it"));
+  const auto bounds =
+      Read(kQwen, of_type("Qwen2VLImageProcessor", R"("patch_size": 16, "max_pixels": 65536, )" + kSaid));
+  ASSERT_TRUE(bounds.ok()) << bounds.status();
+  EXPECT_EQ(bounds->least_pixels, 3136);
+  EXPECT_EQ(bounds->most_pixels, 65536);
+  // Another rule of sizes than the kind's.
+  EXPECT_THAT(refused(kSiglip, of_type("Qwen2VLImageProcessor", size)),
+              HasSubstr("as with data.grid smart_resize, and those of a siglip_vit as with square"));
+  EXPECT_THAT(refused(kQwen, of_type("SiglipImageProcessor", size)), HasSubstr("and those of a qwen_vit"));
+  // Classes that are not known.
+  EXPECT_THAT(Read(kSiglip, of_type("PixtralImageProcessor", size))->notes,
+              ElementsAre(AllOf(HasSubstr(R"(image_processor_type = "PixtralImageProcessor" is not known)"),
+                                HasSubstr("; resample, image_mean, image_std not said: as of siglip_vit"))));
+  EXPECT_THAT(Read(kSiglip, "{" + size + ", " + kSaid + R"(, "image_processor_type": 5})")->notes,
+              ElementsAre(HasSubstr("image_processor_type = 5 is not known")));
+  EXPECT_THAT(Read(kSiglip, "{" + size + "}")->notes,
+              ElementsAre(HasSubstr("names no image_processor_type: resample, image_mean, image_std not said")));
 }
 
 // Each setting that changes pixels, alone, of a file that is right otherwise.
@@ -189,7 +235,9 @@ TEST_F(ImageProcessorTest, EverySettingThatChangesPixelsIsReadOrRefused) {
       EXPECT_THAT(std::string(refused.status().message()), HasSubstr(expected)) << setting;
     }
   }
-  const auto same = Read(kSiglip, R"({"size": [384, 384], "do_center_crop": true, "crop_size": 384, "image_mean": 0.5,
+  const auto same = Read(
+      kSiglip,
+      R"({"image_processor_type": "SiglipImageProcessor", "size": [384, 384], "do_center_crop": true, "crop_size": 384, "image_mean": 0.5,
       "rescale_factor": 0.00392156862745098, "do_pad": null, "do_convert_rgb": true, "processor_class": "LlavaProcessor",
       "_hidden": 1, "frobnicate": 7, "auto_map": {}})");
   ASSERT_TRUE(same.ok()) << same.status();

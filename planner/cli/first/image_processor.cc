@@ -16,6 +16,7 @@
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/first/processor_file.h"
+#include "planner/cli/first/processor_types.h"
 #include "planner/plan/pixel_norm.h"
 #include "planner/plan/statement/model_statement.h"
 
@@ -61,6 +62,7 @@ class SettingsReader {
       : file_(file), encoder_(encoder), statement_(statement), into_(into) {}
 
   void Read() {
+    if (!ReadType()) return;
     ReadFilter();
     ReadPixels();
     ReadSwitches();
@@ -87,12 +89,45 @@ class SettingsReader {
   // Null: it is not said.
   const json* At(const std::string& key) {
     read_.insert(key);
-    const auto found = file_.says.find(key);
-    return found == file_.says.end() ? nullptr : &*found;
+    return file_.Find(key);
   }
 
   void Problem(const std::string& key, const std::string& expected) {
     problems_.push_back(absl::StrCat(file_.Shown(key), " cannot be expressed: ", expected));
+  }
+
+  // False: no image of this processor is one of the kind.
+  bool ReadType() {
+    const ProcessorType* known = FindProcessorType(file_.type);
+    const std::string& grid = into_.grid;
+    if (!known) {
+      TellUnknownType();
+    } else if (known->grid != grid) {
+      const std::string rule = absl::StrCat("its images have sizes as with data.grid ", known->grid);
+      if (grid == "square" || grid == "smart_resize") {
+        Problem(file_.type_key, absl::StrCat(rule, ", and those of a ", encoder_.kind, " as with ", grid));
+        return false;
+      }
+      into_.notes.push_back(absl::StrCat(file_.Shown(file_.type_key), ": ", rule, "; ", encoder_.kind, " has ", grid,
+                                         ", which is taken"));
+    }
+    return true;
+  }
+
+  void TellUnknownType() {
+    std::vector<std::string> lacking;
+    for (const char* key : {"resample", "image_mean", "image_std"}) {
+      if (!file_.Find(key)) lacking.push_back(key);
+    }
+    if (!file_.Find("size") && !(file_.Find("min_pixels") && file_.Find("max_pixels"))) lacking.push_back("size");
+    const std::string lacks = absl::StrCat(absl::StrJoin(lacking, ", "), " not said: as of ", encoder_.kind);
+    if (!file_.type_key.empty()) {
+      into_.notes.push_back(absl::StrCat(file_.Shown(file_.type_key),
+                                         " is not known: images are made as the settings say that are known",
+                                         lacking.empty() ? "" : absl::StrCat("; ", lacks)));
+    } else if (!lacking.empty()) {
+      into_.notes.push_back(absl::StrCat(Printable(file_.path), " names no image_processor_type: ", lacks));
+    }
   }
 
   void ReadFilter() {
@@ -131,8 +166,9 @@ class SettingsReader {
     is("do_convert_rgb", true, "images of every kind become red, green and blue");
     is("do_pad", false, "images get no border");
     // What has the size of the cut already stays as it is.
-    const json *size = At("size"), *cut = At("crop_size");
-    const bool stays = into_.grid == "square" && size && IsSquare(*size, encoder_.max_image, false) && cut &&
+    const json *size = At("size"), *squares = At("default_to_square"), *cut = At("crop_size");
+    const bool stays = into_.grid == "square" && size &&
+                       IsSquare(*size, encoder_.max_image, squares && *squares == true) && cut &&
                        IsSquare(*cut, encoder_.max_image, true);
     const json* crops = At("do_center_crop");
     if (!crops || *crops != true || !stays) is("do_center_crop", false, "images are not cut");
@@ -144,12 +180,18 @@ class SettingsReader {
   }
 
   void ReadSquare() {
-    const json* size = At("size");
+    const json *size = At("size"), *squares = At("default_to_square");
     const int64_t side = encoder_.max_image;
-    if (!size || IsSquare(*size, side, false)) return;
+    if (!size || IsSquare(*size, side, squares && *squares == true)) return;
     Problem("size", absl::StrCat(size->is_number() ? "it is the length of the shorter side, and images are squares"
                                                    : "by config.json images are squares",
                                  ": {\"height\": ", side, ", \"width\": ", side, "} is expected"));
+  }
+
+  // Whether the class has numbers of pixels where others have lengths of sides.
+  bool IsOfPixels() const {
+    const ProcessorType* known = FindProcessorType(file_.type);
+    return known && std::string_view(known->grid) == "smart_resize";
   }
 
   // Of an image that is resized, in pixels: `name` of the file or of its size, or a side of the size, as Qwen's have
@@ -157,7 +199,7 @@ class SettingsReader {
   int64_t Bound(const std::string& name, const std::string& side) {
     const json *said = At(name), *size = At("size");
     const bool own = said != nullptr;
-    const bool of_sides = into_.grid == "smart_resize";  // elsewhere these are lengths
+    const bool of_sides = into_.grid == "smart_resize" || IsOfPixels();  // elsewhere these are lengths
     for (const std::string& key : {of_sides ? side : name, name}) {
       if (!said && size && size->is_object() && size->contains(key)) said = &size->at(key);
     }
@@ -180,7 +222,8 @@ class SettingsReader {
       for (const auto& [key, value] : size->items()) bounds = bounds && is_bound(key);
     }
     if (into_.grid != "smart_resize") {
-      if (size && !(size->is_object() && (size->contains("min_pixels") || size->contains("max_pixels"))))
+      if (size && !IsOfPixels() &&
+          !(size->is_object() && (size->contains("min_pixels") || size->contains("max_pixels"))))
         into_.notes.push_back(absl::StrCat(file_.Shown("size"), " is not read: with data.grid ", into_.grid,
                                            " an image has as many patches as its own size asks for, between "
                                            "data.min_patches and data.max_patches"));

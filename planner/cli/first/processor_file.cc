@@ -12,6 +12,7 @@
 #include "planner/base/json/json_text.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
+#include "planner/cli/first/processor_types.h"
 
 namespace planwright {
 namespace {
@@ -38,19 +39,19 @@ absl::StatusOr<std::optional<json>> ReadSettings(const std::string& path) {
 
 // The class that settings name, as transformers reads it: the name of a feature extractor is that of older files, and
 // classes for one library or another make the same images.
-std::string TypeOf(const json& says) {
+void ReadType(ProcessorFile& file) {
   for (const char* key : {"image_processor_type", "feature_extractor_type"}) {
-    const auto found = says.find(key);
-    if (found == says.end() || !found->is_string()) continue;
-    std::string type = found->get<std::string>();
-    for (const std::string ending : {"Fast", "Pil", "FeatureExtractor"}) {
-      if (!type.ends_with(ending)) continue;
-      type.resize(type.size() - ending.size());
-      if (ending == "FeatureExtractor") type += "ImageProcessor";
-    }
-    return type;
+    const auto found = file.says.find(key);
+    if (found == file.says.end()) continue;
+    file.type_key = key;
+    if (found->is_string()) file.type = found->get<std::string>();
+    break;
   }
-  return "";
+  for (const std::string ending : {"Fast", "Pil", "FeatureExtractor"}) {
+    if (!file.type.ends_with(ending)) continue;
+    file.type.resize(file.type.size() - ending.size());
+    if (ending == "FeatureExtractor") file.type += "ImageProcessor";
+  }
 }
 
 absl::StatusOr<ProcessorFile> FileOf(const std::string& path, json says, const std::string& within) {
@@ -60,7 +61,12 @@ absl::StatusOr<ProcessorFile> FileOf(const std::string& path, json says, const s
   }
   for (auto at = says.begin(); at != says.end();) at = at->is_null() ? says.erase(at) : std::next(at);
   ProcessorFile file{.path = path, .says = std::move(says), .within = within};
-  file.type = TypeOf(file.says);
+  file.lacks = json::object();
+  ReadType(file);
+  if (const ProcessorType* type = FindProcessorType(file.type)) {
+    ABSL_ASSIGN_OR_RETURN(file.lacks, ParseJson(type->settings, kModelConfigJson));
+    for (const auto& [key, value] : file.says.items()) file.lacks.erase(key);
+  }
   return file;
 }
 
@@ -68,10 +74,10 @@ absl::StatusOr<ProcessorFile> FileOf(const std::string& path, json says, const s
 std::vector<std::string> Differences(const ProcessorFile& one, const ProcessorFile& other) {
   std::set<std::string> differ;
   if (one.type != other.type) differ.insert("image_processor_type");
-  for (const auto& [these, those] : {std::pair(&one.says, &other.says), std::pair(&other.says, &one.says)}) {
-    for (const auto& [key, value] : these->items()) {
-      const auto found = those->find(key);
-      if (!SettingsWithoutPixels().contains(key) && (found == those->end() || *found != value)) differ.insert(key);
+  for (const ProcessorFile* file : {&one, &other}) {
+    for (const auto& [key, value] : file->says.items()) {
+      const json *here = one.Find(key), *there = other.Find(key);
+      if (!SettingsWithoutPixels().contains(key) && !(here && there && *here == *there)) differ.insert(key);
     }
   }
   return {differ.begin(), differ.end()};
@@ -88,11 +94,20 @@ const std::set<std::string>& SettingsWithoutPixels() {
   return keys;
 }
 
+const json* ProcessorFile::Find(const std::string& key) const {
+  for (const json* settings : {&says, &lacks}) {
+    if (const auto found = settings->find(key); found != settings->end()) return &*found;
+  }
+  return nullptr;
+}
+
 std::string ProcessorFile::Shown(const std::string& key) const {
   constexpr size_t kLongest = 100;
-  std::string value = JsonText(says.at(key));
+  std::string value = JsonText(*Find(key));
   if (value.size() > kLongest) value = absl::StrCat(value.substr(0, kLongest), "...");
-  return absl::StrCat(Printable(path), ": ", Printable(within + key), " = ", Printable(value));
+  const std::string whose =
+      says.contains(key) ? "" : absl::StrCat(", as a ", type, " has it where the file does not say it,");
+  return absl::StrCat(Printable(path), ": ", Printable(within + key), " = ", Printable(value), whose);
 }
 
 absl::StatusOr<ProcessorFile> FindProcessorFile(const std::string& folder) {

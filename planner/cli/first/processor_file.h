@@ -13,13 +13,17 @@ namespace planwright {
 inline constexpr char kProcessorFile[] = "preprocessor_config.json";
 
 struct ProcessorFile {
-  std::string path;     // empty: the folder has no settings
-  nlohmann::json says;  // an object, without what is null: that is as if it were not there
-  std::string within;   // of the file, before a key in messages: "image_processor."
-  std::string type;     // the class of the processor, without the endings of its variants; empty: none is named
+  std::string path;      // empty: the folder has no settings
+  nlohmann::json says;   // an object, without what is null: that is as if it were not there
+  std::string within;    // of the file, before a key in messages: "image_processor."
+  std::string type_key;  // that names the class of the processor; empty: none does
+  std::string type;      // the class, without the endings of its variants; empty: it is no name
+  nlohmann::json lacks;  // what that class has for keys that are not said; an object
   std::vector<std::string> notes;
 
-  // A setting in messages: the file, the key and its value.
+  // What the processor has for a key: what the file says, or its class; null: neither does.
+  const nlohmann::json* Find(const std::string& key) const;
+  // A setting that Find knows in messages: the file, the key and its value.
   std::string Shown(const std::string& key) const;
 };
 
