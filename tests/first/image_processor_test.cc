@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "planner/base/files/file_io.h"
+#include "planner/recipe/recipe_tree.h"
 
 namespace planwright {
 namespace {
@@ -35,13 +36,14 @@ class ImageProcessorTest : public ::testing::Test {
                                       const std::string& name = "preprocessor_config.json") {
     for (const auto& old : std::filesystem::directory_iterator(folder_)) std::filesystem::remove(old.path());
     if (!text.empty()) Write(name, text);
-    return ReadImageProcessor(folder_, encoder);
+    return ReadImageProcessor(folder_, encoder, asked_);
   }
   void Write(const std::string& name, const std::string& text) {
     EXPECT_TRUE(WriteFileAtomically(folder_ + "/" + name, text).ok());
   }
 
   std::string folder_;
+  YamlNode asked_{.kind = YamlNode::Kind::kMap};
 };
 
 TEST_F(ImageProcessorTest, OfQwenHasItsBounds) {
@@ -93,25 +95,25 @@ TEST_F(ImageProcessorTest, OfTwoFilesTheOneOfTransformersIsTaken) {
   Write("processor_config.json", R"({"image_processor": {"image_processor_type": "SiglipImageProcessorFast",
                                      "resample": 2, "device": null, )" +
                                      size + "}}");
-  const auto both = ReadImageProcessor(folder_, kSiglip);
+  const auto both = ReadImageProcessor(folder_, kSiglip, asked_);
   ASSERT_TRUE(both.ok()) << both.status();
   EXPECT_EQ(both->resize, "bilinear_8bit");
   EXPECT_THAT(both->notes, ElementsAre(AllOf(HasSubstr("differ in resample: the latter is taken"))));
   // What is not taken is not read either.
   Write("preprocessor_config.json", "{");
-  EXPECT_THAT(ReadImageProcessor(folder_, kSiglip)->notes, IsEmpty());
+  EXPECT_THAT(ReadImageProcessor(folder_, kSiglip, asked_)->notes, IsEmpty());
   // The settings of a whole processor without those of images.
   Write("processor_config.json", R"({"processor_class": "LlavaProcessor", "patch_size": 14, "image_processor": null})");
   Write("preprocessor_config.json",
         R"({"image_processor_type": "SiglipFeatureExtractor", "resample": 3, )" + size + "}");
-  EXPECT_EQ(ReadImageProcessor(folder_, kSiglip)->resize, "bicubic_8bit");
+  EXPECT_EQ(ReadImageProcessor(folder_, kSiglip, asked_)->resize, "bicubic_8bit");
   EXPECT_EQ(Read(kSiglip, R"({"image_processor": 7})", "processor_config.json").status().message(),
             folder_ + "/processor_config.json: image_processor is no object");
 }
 
 TEST_F(ImageProcessorTest, ALinkToNothingIsTold) {
   std::filesystem::create_symlink("../blobs/1234", folder_ + "/preprocessor_config.json");
-  const absl::Status status = ReadImageProcessor(folder_, kSiglip).status();
+  const absl::Status status = ReadImageProcessor(folder_, kSiglip, asked_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("is a link to ../blobs/1234, which is not there"));
 }
@@ -132,6 +134,29 @@ TEST_F(ImageProcessorTest, WhatCannotBeExpressedIsRefusedByKey) {
               HasSubstr("preprocessor_config.json they are made with bicubic_8bit and square"));
   EXPECT_EQ(Read(kQwen, "{").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Read(kQwen, "[]").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// What overrides say comes before the folder, and notes say what is done.
+TEST_F(ImageProcessorTest, OverridesComeFirst) {
+  const std::string siglip = R"({"image_processor_type": "SiglipImageProcessor",
+                                 "size": {"height": 384, "width": 384}, "resample": )";
+  EXPECT_THAT(std::string(Read(kSiglip, siglip + "0}").status().message()),
+              HasSubstr("data.resize=bicubic_8bit takes that filter nevertheless"));
+  ASSERT_TRUE(LayOverrides({"data.resize=bilinear_8bit", "data.max_patches=100"}, asked_).ok());
+  EXPECT_EQ(Read(kSiglip, siglip + "3}")->resize, "bilinear_8bit");
+  EXPECT_THAT(Read(kSiglip, siglip + "3}")->notes,
+              ElementsAre(HasSubstr("resample = 3, bicubic_8bit: images are made with bilinear_8bit, as data.resize")));
+  EXPECT_THAT(Read(kSiglip, siglip + "0}")->notes, ElementsAre(HasSubstr("resample = 0: images are made with bilin")));
+  EXPECT_THAT(Read(kSiglip, siglip + "2}")->notes, IsEmpty());
+  EXPECT_THAT(Read(kSiglip, "")->notes, ElementsAre(HasSubstr("are made with bilinear_8bit, as data.resize asks")));
+  EXPECT_THAT(
+      Read({.kind = "own_vit"}, "")->notes,
+      ElementsAre(HasSubstr("data.resize=bilinear_8bit and data.grid=ceil are what was asked for and the def")));
+  EXPECT_THAT(Read({.kind = "radio_vit"}, "{bad")->notes,
+              ElementsAre(HasSubstr("preprocessor_config.json is not read: images of kind radio_vit are made with "
+                                    "bilinear_8bit and round_half_even")));
+  EXPECT_THAT(Read(kQwen, R"({"min_pixels": 4096, "max_pixels": 500000, )" + kSaid + "}")->notes,
+              ElementsAre(HasSubstr("resample = 3, bicubic_8bit")));
 }
 
 // Recipes say bounds in patches of 256 pixels here.

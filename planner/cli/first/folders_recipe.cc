@@ -316,8 +316,8 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
     if (IsLanguageModel(model.value)) continue;
     encoder.module = EncoderModule(model.value);
     encoder.sizes = SizesOfEncoder(model.value);
-    ABSL_ASSIGN_OR_RETURN(encoder.processor,
-                          ReadImageProcessor(parts.encoder ? parts.encoder->path : parts.weights.path, encoder.sizes));
+    const std::string& folder = parts.encoder ? parts.encoder->path : parts.weights.path;
+    ABSL_ASSIGN_OR_RETURN(encoder.processor, ReadImageProcessor(folder, encoder.sizes, parts.asked));
     notes.insert(notes.end(), encoder.processor.notes.begin(), encoder.processor.notes.end());
   }
   FolderCounts counts;

@@ -4,10 +4,13 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
@@ -19,6 +22,7 @@
 #include "planner/cli/first/processor_types.h"
 #include "planner/plan/pixel_norm.h"
 #include "planner/plan/statement/model_statement.h"
+#include "planner/recipe/tree_edits.h"
 
 namespace planwright {
 namespace {
@@ -54,12 +58,21 @@ bool IsSquare(const json& size, int64_t side, bool one_number) {
   return one_number && is_side(size);
 }
 
+// A word of `data` that overrides say; empty: none.
+std::string AskedWord(const YamlNode& asked, const std::string& key) {
+  const YamlNode* node = NodeAt(asked, key);
+  const bool is_word = node && node->is_scalar() && std::all_of(node->text.begin(), node->text.end(), [](char c) {
+                         return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
+                       });
+  return is_word ? node->text : "";
+}
+
 // The settings of a file, read one after the other. What no recipe can say is kept, to be told of together.
 class SettingsReader {
  public:
   SettingsReader(const ProcessorFile& file, const EncoderSizes& encoder, const ModelStatement& statement,
-                 ImageProcessor& into)
-      : file_(file), encoder_(encoder), statement_(statement), into_(into) {}
+                 const YamlNode& asked, ImageProcessor& into)
+      : file_(file), encoder_(encoder), statement_(statement), asked_(asked), into_(into) {}
 
   void Read() {
     if (!ReadType()) return;
@@ -135,12 +148,20 @@ class SettingsReader {
     static constexpr std::pair<int64_t, const char*> kFilters[] = {{2, "bilinear_8bit"}, {3, "bicubic_8bit"}};
     const json* resample = At("resample");
     if (!resample) return;
+    std::string filter;
     for (const auto& [number, word] : kFilters) {
-      if (WholeNumber(*resample) != number) continue;
-      into_.resize = word;
-      return;
+      if (WholeNumber(*resample) == number) filter = word;
     }
-    Problem("resample", "images are resized bilinearly (2) or bicubically (3)");
+    if (const std::string asked = AskedWord(asked_, "data.resize"); !asked.empty()) {
+      if (filter != asked)
+        into_.notes.push_back(absl::StrCat(file_.Shown("resample"), filter.empty() ? "" : absl::StrCat(", ", filter),
+                                           ": images are made with ", asked, ", as data.resize asks"));
+    } else if (filter.empty()) {
+      Problem("resample", absl::StrCat("images are resized bilinearly (2) or bicubically (3); data.resize=",
+                                       into_.resize, " takes that filter nevertheless"));
+    } else {
+      into_.resize = filter;
+    }
   }
 
   void ReadPixels() {
@@ -256,8 +277,8 @@ class SettingsReader {
                                        WithCommas(all)));
       return;
     }
-    TellPatches("least", "data.min_patches", least);
-    if (most < all) TellPatches("most", "data.max_patches", most);
+    if (!NodeAt(asked_, "data.min_patches")) TellPatches("least", "data.min_patches", least);
+    if (most < all && !NodeAt(asked_, "data.max_patches")) TellPatches("most", "data.max_patches", most);
   }
 
   // Sides of images are computed with the bound itself, so another one within the same patch gives other sides to some.
@@ -287,6 +308,7 @@ class SettingsReader {
   const ProcessorFile& file_;
   const EncoderSizes& encoder_;
   const ModelStatement& statement_;
+  const YamlNode& asked_;
   ImageProcessor& into_;
   std::set<std::string> read_;
   std::vector<std::string> problems_;
@@ -294,26 +316,42 @@ class SettingsReader {
 
 }  // namespace
 
-absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, const EncoderSizes& encoder) {
+absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, const EncoderSizes& encoder,
+                                                  const YamlNode& asked) {
   const ModelStatement* statement = StatementOf(encoder.kind);
-  if (statement == nullptr || !statement->first_images) {
-    return ImageProcessor{
-        .resize = "bilinear",
-        .grid = "ceil",
-        .notes = {absl::StrCat("how images of kind ", encoder.kind,
-                               " are made is not known: data.resize and data.grid are the defaults")}};
+  const bool known = statement != nullptr && statement->first_images;
+  ImageProcessor processor{.resize = "bilinear", .grid = "ceil"};
+  if (known) {
+    const StatedImages& own = *statement->first_images;
+    processor = {.resize = own.resize, .grid = own.grid, .least_pixels = own.least_pixels};
   }
-  const StatedImages& own = *statement->first_images;
-  ImageProcessor processor{.resize = own.resize, .grid = own.grid, .least_pixels = own.least_pixels};
-  if (!own.processor) return processor;
+  const std::string resize = AskedWord(asked, "data.resize"), grid = AskedWord(asked, "data.grid");
+  if (!resize.empty()) processor.resize = resize;
+  if (!grid.empty()) processor.grid = grid;
+  if (!known && (resize.empty() || grid.empty())) {
+    processor.notes.push_back(absl::StrCat("how images of kind ", encoder.kind, " are made is not known: data.resize=",
+                                           processor.resize, " and data.grid=", processor.grid,
+                                           resize.empty() && grid.empty() ? " are the defaults"
+                                           : resize.empty()               ? " are the default and what was asked for"
+                                                                          : " are what was asked for and the default"));
+  }
+  if (!known || !statement->first_images->processor) {
+    const std::string path = absl::StrCat(folder, "/", kProcessorFile);
+    std::error_code error;
+    if (std::filesystem::exists(std::filesystem::symlink_status(path, error)))
+      processor.notes.push_back(absl::StrCat(Printable(path), " is not read: images of kind ", encoder.kind,
+                                             " are made with ", processor.resize, " and ", processor.grid));
+    return processor;
+  }
   ABSL_ASSIGN_OR_RETURN(const ProcessorFile file, FindProcessorFile(folder));
   processor.notes = file.notes;
   if (file.path.empty()) {
-    processor.notes.push_back(absl::StrCat(Printable(folder), " has no ", kProcessorFile, ": images are made with ",
-                                           processor.resize, ", as transformers does where none says otherwise"));
+    processor.notes.push_back(
+        absl::StrCat(Printable(folder), " has no ", kProcessorFile, ": images are made with ", processor.resize,
+                     resize.empty() ? ", as transformers does where none says otherwise" : ", as data.resize asks"));
     return processor;
   }
-  SettingsReader reader(file, encoder, *statement, processor);
+  SettingsReader reader(file, encoder, *statement, asked, processor);
   reader.Read();
   if (absl::Status problems = reader.Problems(); !problems.ok()) return problems;
   return processor;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 
@@ -14,7 +15,7 @@ struct ImageProcessor {
   std::string resize, grid;  // of data.resize and data.grid
   // Of an image that is resized; 0: the folder names no bound.
   int64_t least_pixels = 0, most_pixels = 0;
-  std::vector<std::string> notes;  // what was decided without the folder
+  std::vector<std::string> notes;  // what was decided without the folder, and what of it is not as it says
 };
 
 // What its config.json says of an encoder.
@@ -25,8 +26,9 @@ struct EncoderSizes {
 };
 
 // `folder`: of the encoder. It has preprocessor_config.json, or processor_config.json with an image processor,
-// or none. FailedPrecondition: the processor does what no recipe can say, a line each; Unavailable, InvalidArgument: a
-// file cannot be read, or is none.
-absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, const EncoderSizes& encoder);
+// or none. `asked`: what overrides say: of `data` it comes before the folder. FailedPrecondition: the processor does
+// what no recipe can say, a line each; Unavailable, InvalidArgument: a file cannot be read, or is none.
+absl::StatusOr<ImageProcessor> ReadImageProcessor(const std::string& folder, const EncoderSizes& encoder,
+                                                  const YamlNode& asked);
 
 }  // namespace planwright
