@@ -159,6 +159,35 @@ TEST_F(ImageProcessorTest, OverridesComeFirst) {
               ElementsAre(HasSubstr("resample = 3, bicubic_8bit")));
 }
 
+// With a rule of sizes that no processor has, bounds in pixels are taken, and sizes are told.
+TEST_F(ImageProcessorTest, OtherRulesOfSizesTakeBounds) {
+  ASSERT_TRUE(LayOverrides({"data.grid=ceil"}, asked_).ok());
+  for (const std::string bounds :
+       {R"("min_pixels": 2048, "max_pixels": 65536)", R"("size": {"min_pixels": 2048, "max_pixels": 65536})"}) {
+    const auto taken = Read(kQwen, "{" + bounds + ", " + kSaid + R"(, "image_processor_type": "OwnImageProcessor"})");
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    EXPECT_EQ(taken->grid, "ceil");
+    EXPECT_EQ(taken->least_pixels, 2048);
+    EXPECT_EQ(taken->most_pixels, 65536);
+    EXPECT_THAT(taken->notes, ElementsAre(HasSubstr("OwnImageProcessor")));
+  }
+  const std::string sides = R"("size": {"shortest_edge": 2048, "longest_edge": 65536}, "patch_size": 16, )";
+  const auto qwen = Read(kQwen, R"({"image_processor_type": "Qwen2VLImageProcessor", )" + sides + kSaid + "}");
+  ASSERT_TRUE(qwen.ok()) << qwen.status();
+  EXPECT_EQ(qwen->least_pixels, 2048);
+  EXPECT_EQ(qwen->most_pixels, 65536);
+  EXPECT_THAT(qwen->notes, ElementsAre(HasSubstr("as with data.grid smart_resize; ceil is taken")));
+  // Lengths of sides are no numbers of pixels.
+  for (const std::string size : {R"({"height": 64, "width": 64})", R"({"shortest_edge": 64})", "64", R"("a")"}) {
+    const auto lengths = Read(kQwen, R"({"size": )" + size + ", " + kSaid + "}");
+    ASSERT_TRUE(lengths.ok()) << lengths.status();
+    EXPECT_EQ(lengths->least_pixels, 65536);
+    EXPECT_THAT(lengths->notes, ElementsAre(HasSubstr("is not read: with data.grid ceil an image")));
+  }
+  EXPECT_THAT(std::string(Read(kQwen, R"({"min_pixels": 4096, "max_pixels": 2048})").status().message()),
+              HasSubstr("images of 4,096 to 2,048 pixels cannot be expressed"));
+}
+
 // Recipes say bounds in patches of 256 pixels here.
 TEST_F(ImageProcessorTest, BoundsThatAreNoWholePatchesAreTold) {
   const auto odd = Read(kQwen, R"({"min_pixels": 3136, "max_pixels": 500000, )" + kSaid + "}");
@@ -260,11 +289,11 @@ TEST_F(ImageProcessorTest, EverySettingThatChangesPixelsIsReadOrRefused) {
       EXPECT_THAT(std::string(refused.status().message()), HasSubstr(expected)) << setting;
     }
   }
-  const auto same = Read(
-      kSiglip,
-      R"({"image_processor_type": "SiglipImageProcessor", "size": [384, 384], "do_center_crop": true, "crop_size": 384, "image_mean": 0.5,
-      "rescale_factor": 0.00392156862745098, "do_pad": null, "do_convert_rgb": true, "processor_class": "LlavaProcessor",
-      "_hidden": 1, "frobnicate": 7, "auto_map": {}})");
+  const std::string harmless = R"({"image_processor_type": "SiglipImageProcessor", "size": [384, 384],
+      "do_center_crop": true, "crop_size": 384, "image_mean": 0.5, "rescale_factor": 0.00392156862745098,
+      "do_pad": null, "do_convert_rgb": true, "processor_class": "LlavaProcessor", "_hidden": 1, "frobnicate": 7,
+      "auto_map": {}})";
+  const auto same = Read(kSiglip, harmless);
   ASSERT_TRUE(same.ok()) << same.status();
   EXPECT_THAT(same->notes, ElementsAre(HasSubstr("not read: auto_map, frobnicate")));
 }

@@ -121,8 +121,7 @@ class SettingsReader {
         Problem(file_.type_key, absl::StrCat(rule, ", and those of a ", encoder_.kind, " as with ", grid));
         return false;
       }
-      into_.notes.push_back(absl::StrCat(file_.Shown(file_.type_key), ": ", rule, "; ", encoder_.kind, " has ", grid,
-                                         ", which is taken"));
+      into_.notes.push_back(absl::StrCat(file_.Shown(file_.type_key), ": ", rule, "; ", grid, " is taken"));
     }
     return true;
   }
