@@ -3,19 +3,20 @@
     interop.py BIN [PART...]
     interop.py BIN curves [OPTION...]
 
-BIN has the programs. The parts: `check` computes the golden files of the oracles anew and compares them; `round_trip`
-lets models go in, train and come home; `logits` compares logits as users do, with `plan evaluate`; `steps` compares the
-losses of 40 steps of training; `adapters` lets PEFT open adapters and compares logits; without any, all five. `make`
-writes the golden files, and `curves` compares curves of 3,000 steps (long_curves.py has its options): these are only
-done if they are named.
+BIN has the programs. The parts: `check` computes the golden files of the oracles anew and compares them, and compares
+settings of image processors; `round_trip` lets models go in, train and come home; `logits` compares logits as users do,
+with `plan evaluate`; `steps` compares the losses of 40 steps of training; `adapters` lets PEFT open adapters and
+compares logits; without any, all five. `make` writes the golden files, and `curves` compares curves of 3,000 steps
+(long_curves.py has its options): these are only done if they are named.
 """
 import pathlib
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-PARTS = {"check": [["make_goldens.py", "--check"], ["adapters.py", "--check"]], "round_trip": [["round_trip.py"]],
-         "logits": [["logits.py"]], "steps": [["long_curves.py", "--short"]], "adapters": [["adapters.py", "--open"]],
+PARTS = {"check": [["make_goldens.py", "--check"], ["adapters.py", "--check"], ["processors.py"]],
+         "round_trip": [["round_trip.py"]], "logits": [["logits.py"]], "steps": [["long_curves.py", "--short"]],
+         "adapters": [["adapters.py", "--open"]],
          "make": [["make_goldens.py"], ["adapters.py"]]}
 WITH_PROGRAMS = ("round_trip", "logits", "steps", "adapters")
 
