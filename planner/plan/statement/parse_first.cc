@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
 #include "planner/plan/resize_words.h"
@@ -21,12 +22,27 @@ using Type = StatedKey::Type;
 // The width of the language model, which a first recipe knows.
 constexpr char kOutputWidth[] = "output.hidden";
 
+// A recipe's name of a module has no more letters (planner/recipe/key_checks.cc).
+constexpr size_t kLongestModule = 64;
+
+// Whether some reader of YAML takes this word for no text: nothing, a flag, or a number.
+bool IsOtherInYaml(const string& word) {
+  static constexpr string_view kWords[] = {"null", "true", "false", "yes", "no",  "on",
+                                           "off",  "y",    "n",     "inf", "nan", "infinity"};
+  const string lower = absl::AsciiStrToLower(word);
+  return std::find(std::begin(kWords), std::end(kWords), lower) != std::end(kWords);
+}
+
 // "NAME"
 void ParseModule(LineReader& line, ModelStatement& model) {
   line.Check(!model.first_module_line, "the name of the module is there twice");
   model.first_module_line = line.line();
   model.first_module = TakeName(line, "the name of the module");
   line.Check(model.first_module.find('.') == string::npos, "the name of a module has no dot");
+  line.Check(model.first_module.size() <= kLongestModule,
+             Cat("the name of a module has at most ", kLongestModule, " letters"));
+  line.Check(!IsOtherInYaml(model.first_module),
+             Cat(Quoted(model.first_module), " is another word of YAML, and no name in a recipe"));
   line.Check(model.first_module != "language", "`language` is the module of the language model");
 }
 

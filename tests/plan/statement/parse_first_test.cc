@@ -49,6 +49,11 @@ TEST(ParseFirst, Module) {
   EXPECT_EQ(FirstFault("first module"), "13: expected the name of the module, found the end of the line");
   EXPECT_EQ(FirstFault("first module a.b"), "14: the name of a module has no dot");
   EXPECT_EQ(FirstFault("first module language"), "14: `language` is the module of the language model");
+  const std::string longest(64, 'a');
+  EXPECT_EQ(ReadFirst("first module " + longest).first_module, longest);
+  EXPECT_EQ(FirstFault("first module a" + longest), "14: the name of a module has at most 64 letters");
+  for (const std::string word : {"null", "true", "Yes", "NO", "off", "n", "nan"})
+    EXPECT_EQ(FirstFault("first module " + word), "14: \"" + word + "\" is another word of YAML, and no name in a recipe");
   EXPECT_EQ(FirstFault("first module a\nfirst module b"), "7: the name of the module is there twice");
   EXPECT_EQ(
       FirstFault("first modul a"),
