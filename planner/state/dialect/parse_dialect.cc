@@ -104,8 +104,12 @@ class DialectParser {
   // "NAME, NAME ... [where PATH or PATH] [called TEXT]" or "NAME, NAME ... refused: WHY"
   void ParseHead(LineReader& line) {
     std::vector<string> names;
-    do names.push_back(line.Take("a `model_type`"));
-    while (line.TakeIf(','));
+    do {
+      names.push_back(line.Take("a `model_type`"));
+      const size_t star = names.back().find('*');
+      line.Check(star == string::npos || (star > 0 && star + 1 == names.back().size()),
+                 Cat(Quoted(names.back()), " has a star that is not at the end of a beginning: expected NAME or NAME*"));
+    } while (line.TakeIf(','));
     refusing_ = line.TakeIf("refused");
     if (refusing_) {
       string why = TakeFreeText(line, "why such models cannot be expressed");

@@ -283,6 +283,17 @@ TEST(ParseDialect, TypesThatAreRefused) {
             "f:12:3: expected the next `dialect`: one that is refused has no lines, found \"eps\"\n");
 }
 
+TEST(ParseDialect, StarsOfTypesAreAtTheirEnd) {
+  for (const std::string ending : {" refused: why\n", "\n  eps = e\n"}) {
+    EXPECT_EQ(ProblemsText(ParsedOf("dialect one, a*" + ending).problems), "");
+    for (const std::string name : {"*", "cl*p", "*p", "a**"}) {
+      const std::string text = ProblemsText(ParsedOf("dialect one, " + name + ending).problems);
+      EXPECT_EQ(text.substr(0, text.find('\n')),
+                "f:11:14: \"" + name + "\" has a star that is not at the end of a beginning: expected NAME or NAME*");
+    }
+  }
+}
+
 TEST(ParseDialect, HasTheLimitsOfItsText) {
   std::string lines = kDialectHead;
   for (int i = 0; i < 2001; ++i) lines += "  silent a: why\n";
