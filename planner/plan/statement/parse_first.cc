@@ -1,7 +1,6 @@
 #include "planner/plan/statement/parse_first.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
 #include "planner/plan/resize_words.h"
+#include "planner/plan/statement/exact_formula.h"
 #include "planner/plan/statement/take_words.h"
 
 namespace planwright {
@@ -104,6 +104,14 @@ void ParseKey(LineReader& line, ModelStatement& model) {
   }
   const auto same = [&](const StatedFirst& other) { return other.key == first.key; };
   line.Check(std::none_of(model.firsts.begin(), model.firsts.end(), same), "the key is there twice");
+  // What the lines say does not depend on their order.
+  const auto reads = [&](const StatedFirst& other) {
+    const std::vector<string> none;
+    const std::vector<string>& names = other.formula ? other.formula->names() : none;
+    return std::find(names.begin(), names.end(), first.key) != names.end();
+  };
+  line.Check(std::none_of(model.firsts.begin(), model.firsts.end(), reads),
+             Cat("the formula of another line `first` is over ", first.key));
   line.Need("is");
   if (choice) {
     first.word = line.Take("a word of the choice");
@@ -118,9 +126,17 @@ void ParseKey(LineReader& line, ModelStatement& model) {
                  Cat(Quoted(name), " is neither ", kOutputWidth,
                      " nor another whole number that a line before it says of each recipe"));
     }
-    const double number = first.formula->Evaluate([](string_view) { return 0.0; });
-    line.Check(line.failed() || !first.formula->names().empty() || key->range.Holds(std::floor(number)),
-               "the number is outside of the range of the key");
+    for (const string& name : first.formula->names()) {
+      line.Check(std::none_of(model.firsts.begin(), model.firsts.end(),
+                              [&](const StatedFirst& other) { return other.key == name; }),
+                 Cat(Quoted(name), " is what another line `first` says"));
+    }
+    if (!line.failed() && first.formula->names().empty()) {
+      const ExactNumber exact = ExactlyDown(*first.formula, [](string_view) { return std::nullopt; });
+      line.Check(exact.problem.empty(), exact.problem);
+      line.Check(exact.number && key->range.Holds(static_cast<double>(*exact.number)),
+                 "the number is outside of the range of the key");
+    }
   }
   model.firsts.push_back(std::move(first));
 }

@@ -106,6 +106,12 @@ TEST(ParseFirst, Keys) {
     EXPECT_EQ(FirstFault(std::string("first shuffle is 2 * ") + name),
               std::string("18: \"") + name +
                   "\" is neither output.hidden nor another whole number that a line before it says of each recipe");
+  EXPECT_EQ(ReadFirst("first shuffle is 64 / 49 * 49").firsts.size(), 1U) << "64, and not a little less";
+  EXPECT_EQ(FirstFault("first shuffle is 1 / (2 - 2)"), "18: `/ (2 - 2)` divides by 0");
+  EXPECT_EQ(FirstFault("first shuffle is 4\nfirst projector.hidden is 8 * shuffle"),
+            "27: \"shuffle\" is what another line `first` says");
+  EXPECT_EQ(FirstFault("first projector.hidden is 8 * shuffle\nfirst shuffle is 4"),
+            "7: the formula of another line `first` is over shuffle");
   EXPECT_EQ(FirstFault("first norm is none\nfirst norm is none"), "7: the key is there twice");
 }
 
