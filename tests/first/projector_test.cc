@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "planner/recipe/recipe_tree.h"
+#include "planner/recipe/tree_edits.h"
 #include "planner/recipe/yaml/yaml_text.h"
 #include "planner/search/results/started_recipe.h"
 
@@ -12,10 +15,21 @@ namespace {
 
 const char kLanguage[] = "{kind: decoder, hidden: 48}";
 
-std::string Chosen(const std::string& encoder) {
-  YamlNode model = *ParseValue(encoder);
-  ChooseProjector(*ParseValue(kLanguage), model);
-  return FlowText(model);
+// The encoder `eye` of a recipe whose models are as overrides ask for it.
+absl::StatusOr<YamlNode> ChosenNode(const std::string& encoder, const std::vector<std::string>& overrides = {}) {
+  YamlNode recipe = *ParseValue(absl::StrCat("{models: {eye: ", encoder, ", tongue: ", kLanguage, "}}"));
+  YamlEntry eye{"eye", {}, *ParseValue(encoder)};
+  YamlNode asked;
+  asked.kind = YamlNode::Kind::kMap;
+  EXPECT_TRUE(LayOverrides(overrides, asked).ok());
+  EXPECT_TRUE(LayOverrides(overrides, recipe).ok());
+  if (absl::Status status = ChooseProjector(recipe.Find("models")->value, asked, "tongue", eye); !status.ok())
+    return status;
+  return eye.value;
+}
+
+std::string Chosen(const std::string& encoder, const std::vector<std::string>& overrides = {}) {
+  return FlowText(*ChosenNode(encoder, overrides));
 }
 
 TEST(Projector, OfEachKindIsAsItsFileSays) {
@@ -28,6 +42,32 @@ TEST(Projector, OfEachKindIsAsItsFileSays) {
   EXPECT_EQ(Chosen("{kind: qwen_vit, hidden: 10}"), "{kind: qwen_vit, hidden: 10}");
   EXPECT_EQ(Chosen("{kind: radio_vit}"), "{kind: radio_vit}") << "the reader of the recipe tells what is missing";
   EXPECT_EQ(Chosen("{kind: own_vit, hidden: 10}"), "{kind: own_vit, hidden: 10}");
+}
+
+TEST(Projector, FormulasAreOverWhatOverridesAskFor) {
+  const std::string radio = "{kind: radio_vit, hidden: 32}";
+  EXPECT_EQ(Chosen(radio, {"models.eye.pixel_shuffle=1"}), "{kind: radio_vit, hidden: 32, projector: {hidden: 128}}");
+  EXPECT_EQ(Chosen(radio, {"models.eye.hidden=64"}), "{kind: radio_vit, hidden: 32, projector: {hidden: 1024}}");
+  EXPECT_EQ(Chosen("{kind: siglip_vit, final_norm: none}", {"models.tongue.hidden=96"}),
+            "{kind: siglip_vit, final_norm: none, projector: {hidden: 96}}");
+  // A key of its own is left to them.
+  EXPECT_EQ(Chosen(radio, {"models.eye.projector.hidden=7"}), radio);
+  EXPECT_EQ(Chosen(radio, {"models.eye.projector={hidden: 7}"}), radio);
+  EXPECT_EQ(Chosen("{kind: siglip_vit, final_norm: layernorm}", {"models.eye.final_norm=layernorm"}),
+            "{kind: siglip_vit, final_norm: layernorm, projector: {hidden: 48}}");
+}
+
+TEST(Projector, CommentsSayWhereAValueIsFrom) {
+  const YamlNode siglip = *ChosenNode("{kind: siglip_vit, final_norm: layernorm}");
+  EXPECT_EQ(NodeAt(siglip, "final_norm")->comments->beside, "# first recipe of siglip_vit, instead of layernorm");
+  EXPECT_EQ(NodeAt(siglip, "projector.hidden")->comments->beside, "# first recipe of siglip_vit: output.hidden");
+}
+
+TEST(Projector, ANumberThatTheKeyCannotHaveIsTold) {
+  const absl::Status status = ChosenNode("{kind: radio_vit, hidden: 16777216, pixel_shuffle: 64}").status();
+  EXPECT_EQ(status.message(),
+            "planner/plan/kinds/radio_vit.model:38:27: `4 * pixel_shuffle * pixel_shuffle * hidden` is 274877906944, "
+            "outside of the range of the key; say it yourself: models.eye.projector.hidden=NUMBER");
 }
 
 TEST(Projector, ModulesAreCalledAsTheFileSays) {

@@ -183,25 +183,38 @@ std::string EvaluatedSamples(const FolderParts& parts, const FolderCounts& count
   return samples > kMostEvaluated ? absl::StrCat(kMostEvaluated) : "all";
 }
 
+// These models with what overrides say of them.
+absl::StatusOr<YamlNode> WithOverrides(const YamlNode& models, const std::vector<std::string>& overrides) {
+  YamlNode recipe;
+  recipe.kind = YamlNode::Kind::kMap;
+  recipe.entries.push_back({"models", {}, models});
+  if (absl::Status status = LayOverrides(overrides, recipe); !status.ok()) return status;
+  return recipe.entries.front().value;
+}
+
 // The models of both folders. What no folder says of the projector is chosen as its kind says.
-YamlNode ModelsOf(FolderParts& parts, std::vector<std::string>& notes) {
+absl::StatusOr<YamlNode> ModelsOf(FolderParts& parts, const std::vector<std::string>& overrides,
+                                  std::vector<std::string>& notes) {
   YamlNode models = std::move(parts.weights.models);
   if (parts.encoder) {
+    const std::string language = models.entries.front().key;
     std::vector<YamlEntry> encoders = std::move(parts.encoder->models.entries);
-    for (YamlEntry& encoder : encoders) {
+    models.entries.insert(models.entries.begin(), encoders.begin(), encoders.end());
+    ABSL_ASSIGN_OR_RETURN(const YamlNode whole, WithOverrides(models, overrides));
+    for (size_t i = 0; i < encoders.size(); ++i) {
+      YamlEntry& encoder = models.entries[i];
       YamlNode& model = encoder.value;
       if (model.style) {  // the remark that one has to be added
         YamlStyle style = *model.style;
         style.tail = {};
         model.style = std::make_shared<const YamlStyle>(std::move(style));
       }
-      ChooseProjector(models.entries.front().value, model);
-      const int64_t hidden = NumberAt(model, "projector.hidden", 0);
+      if (absl::Status status = ChooseProjector(whole, parts.asked, language, encoder); !status.ok()) return status;
+      const int64_t hidden = NumberAt(parts.asked, absl::StrCat("models.", encoder.key, ".projector.hidden"),
+                                      NumberAt(model, "projector.hidden", 0));
       const std::string wide = hidden > 0 ? absl::StrCat(", ", hidden, " wide inside,") : "";
       notes.push_back(absl::StrCat("the projector", wide, " begins with drawn weights: no folder has one"));
     }
-    models.entries.insert(models.entries.begin(), std::make_move_iterator(encoders.begin()),
-                          std::make_move_iterator(encoders.end()));
   }
   std::string folders = Printable(parts.weights.path);
   if (parts.encoder) absl::StrAppend(&folders, " and ", Printable(parts.encoder->path));
@@ -310,14 +323,18 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
     notes.push_back(absl::StrCat(Printable(parts.weights.path), " has no ", kTokenizerFile,
                                  ": whether the ids of the shards are its own is not checked"));
   }
-  const YamlEntry models{"models", {}, ModelsOf(parts, notes)};
+  YamlEntry models{"models", {}, {}};
+  ABSL_ASSIGN_OR_RETURN(models.value, ModelsOf(parts, overrides, notes));
+  ABSL_ASSIGN_OR_RETURN(const YamlNode whole, WithOverrides(models.value, overrides));
   Encoder encoder;
   for (const YamlEntry& model : models.value.entries) {
     if (IsLanguageModel(model.value)) continue;
     encoder.module = EncoderModule(model.value);
+    // The processor is of the folder as it is.
     encoder.sizes = SizesOfEncoder(model.value);
-    const std::string& folder = parts.encoder ? parts.encoder->path : parts.weights.path;
-    ABSL_ASSIGN_OR_RETURN(encoder.processor, ReadImageProcessor(folder, encoder.sizes, parts.asked));
+      const std::string& folder = parts.encoder ? parts.encoder->path : parts.weights.path;
+      ABSL_ASSIGN_OR_RETURN(encoder.processor, ReadImageProcessor(folder, encoder.sizes, parts.asked));
+      if (const YamlEntry* as_asked = whole.Find(model.key)) encoder.sizes = SizesOfEncoder(as_asked->value);
     notes.insert(notes.end(), encoder.processor.notes.begin(), encoder.processor.notes.end());
   }
   FolderCounts counts;

@@ -1,36 +1,81 @@
 #include "planner/cli/first/projector.h"
 
-#include <cmath>
-#include <string>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/base/text/bug.h"
+#include "planner/exchange/folder_names.h"
+#include "planner/plan/statement/exact_formula.h"
 #include "planner/plan/statement/model_statement.h"
-#include "planner/recipe/recipe_tree.h"
+#include "planner/recipe/tree_edits.h"
 #include "planner/search/results/started_recipe.h"
 
 namespace planwright {
+namespace {
 
-void ChooseProjector(const YamlNode& language, YamlNode& encoder) {
-  const YamlEntry* kind = encoder.Find("kind");
+YamlNode& Under(const std::string& key, YamlNode& map) {
+  for (YamlEntry& entry : map.entries) {
+    if (entry.key == key) return entry.value;
+  }
+  map.entries.push_back({key, {}, {}});
+  return map.entries.back().value;
+}
+
+// The value of "final_norm" or "projector.hidden". A section that is made is a block, which has room for comments.
+YamlNode& PlaceOf(const std::string& key, YamlNode& model) {
+  const size_t dot = key.find('.');
+  if (dot == std::string::npos) return Under(key, model);
+  YamlNode& section = Under(key.substr(0, dot), model);
+  if (!section.is_map()) {
+    section.kind = YamlNode::Kind::kMap;
+    section.style = std::make_shared<const YamlStyle>(YamlStyle{.form = YamlStyle::Form::kBlock});
+  }
+  return Under(key.substr(dot + 1), section);
+}
+
+}  // namespace
+
+absl::Status ChooseProjector(const YamlNode& models, const YamlNode& asked, const std::string& language,
+                             YamlEntry& encoder) {
+  const YamlEntry* kind = encoder.value.Find("kind");
   const ModelStatement* statement = kind ? StatementOf(kind->value.text) : nullptr;
-  if (!statement) return;
-  const auto number_of = [&](const std::string& name) {
+  if (!statement) return absl::OkStatus();
+  const auto number_of = [&](std::string_view name) -> std::optional<int64_t> {
     constexpr std::string_view kOutput = "output.";
     const bool of_language = name.starts_with(kOutput);
-    const int64_t number =
-        of_language ? SizeOfModel(language, name.substr(kOutput.size()), 0) : SizeOfModel(encoder, name, 0);
-    return number > 0 ? static_cast<double>(number) : std::nan("");
+    const YamlEntry* model = models.Find(of_language ? language : encoder.key);
+    if (of_language) name.remove_prefix(kOutput.size());
+    const int64_t number = model ? SizeOfModel(model->value, std::string(name), 0) : 0;
+    return number > 0 ? std::optional(number) : std::nullopt;
   };
   for (const StatedFirst& first : statement->firsts) {
-    std::string value = first.word;
+    const std::string path = absl::StrCat("models.", encoder.key, ".", first.key);
+    if (NodeAt(asked, path) != nullptr) continue;
+    std::string value = first.word, from = absl::StrCat("# first recipe of ", statement->kind);
     if (first.formula) {
-      const double number = std::floor(first.formula->Evaluate(number_of));
-      if (!(std::fabs(number) < 1e15)) continue;
-      value = absl::StrCat(static_cast<int64_t>(number));
+      const std::string& text = first.formula->text();
+      const ExactNumber exact = ExactlyDown(*first.formula, number_of);
+      const bool holds = exact.number && statement->FindKey(first.key)->range.Holds(static_cast<double>(*exact.number));
+      if (!exact.number && exact.problem.empty()) continue;
+      if (!holds) {
+        const std::string why =
+            exact.number ? absl::StrCat("`", text, "` is ", *exact.number, ", outside of the range of the key")
+                         : exact.problem;
+        return absl::FailedPreconditionError(
+            absl::StrCat(TextOf({PlaceOf(first.line, text, "is "), why, {}}), "; say it yourself: ", path, "=NUMBER"));
+      }
+      value = absl::StrCat(*exact.number);
+      absl::StrAppend(&from, ": ", text);
     }
-    Require(LayOverrides({absl::StrCat(first.key, "=", value)}, encoder).ok(), "keys of a kind are overrides");
+    YamlNode& place = PlaceOf(first.key, encoder.value);
+    if (place.is_scalar() && place.text != value) absl::StrAppend(&from, ", instead of ", place.text);
+    place = ScalarNode(value);
+    constexpr size_t kColumn = 28;  // as import has them
+    place.comments = std::make_shared<const YamlComments>(YamlComments{.beside = from, .column = kColumn});
   }
+  return absl::OkStatus();
 }
 
 }  // namespace planwright
