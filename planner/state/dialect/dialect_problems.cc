@@ -55,9 +55,32 @@ class OneDialect {
         Add(extra.line, extra.own_key, WithNear(Cat(Quoted(extra.own_key), " is no key"), extra.own_key, &keys_));
     }
     CheckGiven();
+    if (dialect_.folder && !dialect_.composite()) CheckFirsts();
   }
 
  private:
+  // What a folder of the encoder says is not for a first recipe to say. A word or number that the dialect has for each
+  // folder is.
+  void CheckFirsts() {
+    for (const StatedFirst& first : statement_.firsts) {
+      const auto of_folder = [&](const DialectLine& line) -> StatedLine {
+        const auto* number = std::get_if<DialectNumber>(&line);
+        if (number && !number->local && number->name == first.key) return number->line;
+        const auto* computed = std::get_if<DialectComputed>(&line);
+        const bool varies = computed && (computed->when || (computed->formula && !computed->formula->names().empty()));
+        return varies && computed->name == first.key ? computed->line : nullptr;
+      };
+      for (const DialectLine& line : dialect_.lines) {
+        const StatedLine said = of_folder(line);
+        if (!said) continue;
+        problems_.push_back({PlaceOf(first.line, first.key),
+                             Cat("folders of the type ", Quoted(dialect_.name()), " say the key ", first.key),
+                             {PlaceOf(said, first.key)}});
+        break;
+      }
+    }
+  }
+
   void Add(const StatedLine& line, const string& word, string message) {
     problems_.push_back({PlaceOf(line, word), std::move(message), {}});
   }

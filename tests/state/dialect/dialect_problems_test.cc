@@ -126,6 +126,31 @@ TEST(DialectProblems, TypesThatAreRefusedAreNoOthers) {
   EXPECT_EQ(set.OfType("cd"), nullptr);
 }
 
+TEST(DialectProblems, AFirstRecipeSaysWhatNoFolderSays) {
+  static ModelStatement statement;
+  const auto problems = [&](const std::string& firsts, const std::string& lines) {
+    const std::string text = absl::StrCat(kToyStatement, "can has_images\n", firsts, "dialect toy\n",
+                                          "  layers = p letters\n  hidden = hidden_size\n", lines);
+    statement = ParseStatement("f", text).statement;
+    ParsedDialects parsed = ParseDialects("f", text, statement);
+    EXPECT_EQ(ProblemsText(parsed.problems), "") << lines;
+    return ProblemsText(DialectProblems(DialectSet(std::move(parsed.dialects)), [](std::string_view) {
+      return static_cast<const ModelStatement*>(&statement);
+    }));
+  };
+  EXPECT_EQ(problems("first hidden is 8\n", ""),
+            "f:9:7: folders of the type \"toy\" say the key hidden (from line 12)\n");
+  EXPECT_EQ(problems("first norm is none\n", "  norm = kind words ln layer\n"),
+            "f:9:7: folders of the type \"toy\" say the key norm (from line 13)\n");
+  EXPECT_EQ(problems("first heads is 2\n", "  heads is hidden / 4\n"),
+            "f:9:7: folders of the type \"toy\" say the key heads (from line 13)\n");
+  EXPECT_EQ(problems("first norm is none\n", "  norm when given(hidden) is layer\n  norm is none\n"),
+            "f:9:7: folders of the type \"toy\" say the key norm (from line 13)\n");
+  // What is the same of each folder, and of parts of composites.
+  EXPECT_EQ(problems("first norm is none\nfirst heads is 2\n", "  norm is layer\n  heads is 4\n"), "");
+  EXPECT_EQ(problems("first hidden is 8\n", "  without folder\n"), "");
+}
+
 // Each once, also where several alternatives have the line.
 TEST(DialectProblems, TensorsHoldWeightsOfTheStatement) {
   const char piece[] = "piece M\n  weight up up.weight [hidden, hidden] zeros\n";
