@@ -107,8 +107,9 @@ class DialectParser {
     do {
       names.push_back(line.Take("a `model_type`"));
       const size_t star = names.back().find('*');
-      line.Check(star == string::npos || (star > 0 && star + 1 == names.back().size()),
-                 Cat(Quoted(names.back()), " has a star that is not at the end of a beginning: expected NAME or NAME*"));
+      line.Check(
+          star == string::npos || (star > 0 && star + 1 == names.back().size()),
+          Cat(Quoted(names.back()), " has a star that is not at the end of a beginning: expected NAME or NAME*"));
     } while (line.TakeIf(','));
     refusing_ = line.TakeIf("refused");
     if (refusing_) {

@@ -23,10 +23,13 @@ std::optional<int64_t> Value(std::string_view name) {
 ExactNumber Exact(const std::string& text) { return ExactlyDown(*Expression::Parse(text), Value); }
 
 TEST(ExactFormula, IsRoundedDownOnceAndAtTheEnd) {
-  const std::pair<const char*, int64_t> cases[] = {
-      {"a / b * b", 64}, {"1 / 3 + 1 / 3 + 1 / 3", 1}, {"7 / 2 * 2", 7},   {"7 / 2", 3},      {"(0 - 7) / 2", -4},
-      {"0.1 * 3 * 10", 3}, {"a / b * b % 64", 0},      {"a % b", 15},      {"2.5 % 1 * 4", 2}, {"a - b > 14", 1},
-      {"a / b > 64 / 49", 0}, {"1e3 + 1", 1001},        {"4 * (a + 1)", 260}, {"(0 - 7) % 4", -3}};
+  const std::pair<const char*, int64_t> cases[] = {{"a / b * b", 64},      {"1 / 3 + 1 / 3 + 1 / 3", 1},
+                                                   {"7 / 2 * 2", 7},       {"7 / 2", 3},
+                                                   {"(0 - 7) / 2", -4},    {"0.1 * 3 * 10", 3},
+                                                   {"a / b * b % 64", 0},  {"a % b", 15},
+                                                   {"2.5 % 1 * 4", 2},     {"a - b > 14", 1},
+                                                   {"a / b > 64 / 49", 0}, {"1e3 + 1", 1001},
+                                                   {"4 * (a + 1)", 260},   {"(0 - 7) % 4", -3}};
   for (const auto& [text, number] : cases) EXPECT_EQ(Exact(text).number, number) << text;
 }
 

@@ -53,7 +53,8 @@ TEST(ParseFirst, Module) {
   EXPECT_EQ(ReadFirst("first module " + longest).first_module, longest);
   EXPECT_EQ(FirstFault("first module a" + longest), "14: the name of a module has at most 64 letters");
   for (const std::string word : {"null", "true", "Yes", "NO", "off", "n", "nan"})
-    EXPECT_EQ(FirstFault("first module " + word), "14: \"" + word + "\" is another word of YAML, and no name in a recipe");
+    EXPECT_EQ(FirstFault("first module " + word),
+              "14: \"" + word + "\" is another word of YAML, and no name in a recipe");
   EXPECT_EQ(FirstFault("first module a\nfirst module b"), "7: the name of the module is there twice");
   EXPECT_EQ(
       FirstFault("first modul a"),
