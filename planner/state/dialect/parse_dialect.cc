@@ -114,6 +114,9 @@ class DialectParser {
     refusing_ = line.TakeIf("refused");
     if (refusing_) {
       string why = TakeFreeText(line, "why such models cannot be expressed");
+      const string& text = line.line()->text();
+      if (const size_t open = why.find('{'); open != string::npos && !line.failed())
+        line.Fail(text.size() - why.size() + open, 1, "nothing of such a model is read, so the text has no {NAME}");
       refused_.push_back({std::move(names), std::move(why), line.line()});
       return;
     }

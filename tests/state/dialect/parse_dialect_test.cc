@@ -279,6 +279,8 @@ TEST(ParseDialect, TypesThatAreRefused) {
   EXPECT_EQ(problems("dialect one refused\n"), "f:11:20: expected `:`, found the end of the line\n");
   EXPECT_EQ(problems("dialect one refused:\n"),
             "f:11:21: expected why such models cannot be expressed, found the end of the line\n");
+  EXPECT_EQ(problems("dialect one refused: with {hidden} gates\n"),
+            "f:11:27: nothing of such a model is read, so the text has no {NAME}\n");
   EXPECT_EQ(problems("dialect one refused: it has gates\n  eps = e\n"),
             "f:12:3: expected the next `dialect`: one that is refused has no lines, found \"eps\"\n");
 }
