@@ -338,9 +338,9 @@ class DialectReader {
     }
     if (chosen == nullptr) {
       const std::string* why = model_.dialects->RefusalOf(type);
-      return findings().Problem(
-          path + ".model_type", ValueText(Json(type)),
-          absl::StrCat("cannot be expressed, only ", Listed(known), why ? ": " : "", why ? *why : ""));
+      return findings().Problem(path + ".model_type", ValueText(Json(type)),
+                                why ? absl::StrCat("cannot be expressed: ", *why, "; only ", Listed(known), " can")
+                                    : absl::StrCat("cannot be expressed, only ", Listed(known)));
     }
     ConfigKeys inner(*object, path, findings(), &keys_);
     DialectReader(*chosen, inner, ignored_, model_).Read();
