@@ -113,6 +113,21 @@ const SaidPart* PartOfExtra(const SaidModel& model, const DialectExtra& extra) {
   return nullptr;
 }
 
+// The name with our beginning instead of theirs, without the words that both end with: "text_model.head" of
+// "x.text_model.head", if "x.vision_model." is "vision_model.". Empty: it does not begin so.
+std::string WithOurBeginning(const OtherBeginning& other, const std::string& name) {
+  std::string theirs = other.theirs, ours = other.ours;
+  const auto last_word = [](const std::string& words) {
+    const size_t dot = words.size() < 2 ? std::string::npos : words.rfind('.', words.size() - 2);
+    return dot == std::string::npos ? 0 : dot + 1;
+  };
+  while (!theirs.empty() && !ours.empty() && theirs.substr(last_word(theirs)) == ours.substr(last_word(ours))) {
+    theirs.resize(last_word(theirs));
+    ours.resize(last_word(ours));
+  }
+  return name.starts_with(theirs) ? ours + name.substr(theirs.size()) : "";
+}
+
 }  // namespace
 
 std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
@@ -188,19 +203,25 @@ void CompareTensors(const SaidModel& model, const TensorShapes& found, Findings&
           {"tensor ", name, absl::StrCat(" is ", ShapeText(in_file), ", by config.json ", ShapeText(shape))});
     }
   };
-  TensorShapes missing, unknown;
+  TensorShapes missing, unknown, extra_shapes;
   for (const auto& [name, shape] : expected) {
     if (!found.contains(name)) missing[name] = shape;
   }
   for (const auto& [name, shape] : found) {
-    const bool known = expected.contains(name) || dialects.FindOptional(name) || dialects.FindExtra(name);
-    if (!known) unknown[name] = shape;
+    if (expected.contains(name) || dialects.FindOptional(name)) continue;
+    (dialects.FindExtra(name) ? extra_shapes : unknown)[name] = shape;
   }
-  for (const OtherBeginning& other : TakeOtherBeginnings(missing, unknown)) {
-    const std::string of = absl::StrCat("those of ", dialects.RootOf(*model.dialect).name());
-    const std::string what = other.theirs.empty()
-                                 ? absl::StrCat("lack ", other.ours, " in front, which ", of, " have")
+  for (const OtherBeginning& other : TakeOtherBeginnings(missing, unknown, extra_shapes)) {
+    const std::string of =
+        absl::StrCat("those of ", model.type.empty() ? dialects.RootOf(*model.dialect).name() : model.type);
+    const std::string what = other.theirs.empty() ? absl::StrCat("lack ", other.ours, " in front, which ", of, " have")
+                             : other.ours.empty()
+                                 ? absl::StrCat("begin with ", other.theirs, ", and ", of, " have nothing in its place")
                                  : absl::StrCat("begin with ", other.theirs, ", and ", of, " with ", other.ours);
+    std::erase_if(unknown, [&](const auto& one) {
+      const std::string name = WithOurBeginning(other, one.first);
+      return !name.empty() && dialects.FindExtra(name) != nullptr;
+    });
     lines.push_back({"", other.names.front(),
                      absl::StrCat(" and ", other.names.size() - 1, " more tensors ", what, ": rename them")});
   }
@@ -223,6 +244,7 @@ void CompareTensors(const SaidModel& model, const TensorShapes& found, Findings&
         compare(name, shape, ours->second);
       }
     } else if (const DialectExtra* extra = dialects.FindExtra(name)) {
+      if (!extra_shapes.contains(name)) continue;  // it is needed, and has another beginning
       if (const SaidPart* part = PartOfExtra(model, *extra)) {
         if (std::string misfit = MisfitOfExtra(*part, *extra, shape); !misfit.empty())
           lines.push_back({"tensor ", name, std::move(misfit)});

@@ -186,7 +186,7 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
   }
   if (!findings.problems.empty()) return exported;
 
-  exported.model_type = source ? source->model_type : dialect->name();
+  exported.model_type = source ? source->said.type : dialect->name();
   std::map<std::string, DType> keys;
   for (const auto& [key, type] : opened->reader->tensors()) keys[key] = type.dtype;
   std::vector<OutTensor> tensors;

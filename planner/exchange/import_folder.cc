@@ -212,8 +212,6 @@ absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, cons
   absl::StatusOr<std::unique_ptr<WeightFiles>> weights = WeightFiles::Open(folder);
   if (!weights.ok()) return weights.status();
   ReadFolder read;
-  if (const auto type = config->find("model_type"); type != config->end() && type->is_string())
-    read.model_type = type->get<std::string>();
   read.said = ReadModel(*config, ignored, read.findings, dialects);
   read.weights = *std::move(weights);
   for (const std::string& warning : read.weights->warnings()) read.findings.notes.push_back(warning);
@@ -243,7 +241,7 @@ absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std:
   imported.findings = std::move(read->findings);
   if (imported.findings.problems.empty()) CheckAsRecipe(read->said, imported.findings);
   if (imported.findings.problems.empty()) {
-    const std::string kind = read->model_type.empty() ? "RADIO" : read->model_type;
+    const std::string kind = read->said.type.empty() ? "RADIO" : read->said.type;
     imported.text = YamlText(ModelsTree(read->said, folder, kind, named));
   }
   return imported;

@@ -15,7 +15,6 @@ namespace planwright {
 
 // A Hugging Face folder of which config.json and headers have been read.
 struct ReadFolder {
-  std::string model_type;
   SaidModel said;
   Findings findings;
   std::unique_ptr<WeightFiles> weights;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace planwright {
@@ -16,7 +18,7 @@ using std::string_view;
 // Fewer may have the same ends by accident, and are named each.
 constexpr size_t kFewest = 4;
 // Each try reads all names, and each candidate some of them.
-constexpr int kMostTries = 16, kMostCandidates = 100;
+constexpr int kMostTries = 64, kMostCandidates = 100;
 
 // Where the words of a name begin, which end with dots.
 std::vector<size_t> BeginsOf(string_view name) {
@@ -65,6 +67,21 @@ std::optional<OtherBeginning> Explained(const string& name, const TensorShapes& 
   return std::nullopt;
 }
 
+// A name of each kind of tensors: those that differ in numbers of layers and experts alone are of one kind.
+std::vector<string> OneOfEachKind(const TensorShapes& shapes) {
+  std::set<string> kinds;
+  std::vector<string> names;
+  for (const auto& [name, shape] : shapes) {
+    string kind;
+    for (const char c : name) {
+      const bool digit = absl::ascii_isdigit(static_cast<unsigned char>(c));
+      if (!digit || !kind.ends_with('0')) kind += digit ? '0' : c;
+    }
+    if (kinds.insert(std::move(kind)).second) names.push_back(name);
+  }
+  return names;
+}
+
 // Adds the words that all names have behind the beginnings.
 void AddCommonWords(OtherBeginning& found) {
   const auto [first, last] = std::minmax_element(found.names.begin(), found.names.end());
@@ -78,23 +95,20 @@ void AddCommonWords(OtherBeginning& found) {
 
 }  // namespace
 
-std::vector<OtherBeginning> TakeOtherBeginnings(TensorShapes& missing, TensorShapes& unknown) {
+std::vector<OtherBeginning> TakeOtherBeginnings(TensorShapes& missing, TensorShapes& unknown, TensorShapes& extras) {
   std::vector<OtherBeginning> all;
-  TensorShapes left = unknown;  // to be tried
-  for (int tries = 0; tries < kMostTries && !left.empty() && missing.size() >= kFewest; ++tries) {
-    const string name = left.begin()->first;
+  int tries = 0;
+  for (const string& name : OneOfEachKind(unknown)) {
+    if (!unknown.contains(name)) continue;  // it is explained
+    if (++tries > kMostTries || missing.size() < kFewest) break;
     std::optional<OtherBeginning> found = Explained(name, missing, unknown);
-    if (!found) {
-      // Others of its first word have the same beginning, and are not tried.
-      const string word = name.substr(0, name.find('.') + 1);
-      if (word.empty()) left.erase(name);
-      std::erase_if(left, [&](const auto& one) { return !word.empty() && one.first.starts_with(word); });
-      continue;
-    }
+    if (!found) continue;
+    for (string& extra : NamesWith(found->theirs, found->ours, missing, extras))
+      found->names.push_back(std::move(extra));
     for (const string& one : found->names) {
       missing.erase(found->ours + one.substr(found->theirs.size()));
       unknown.erase(one);
-      left.erase(one);
+      extras.erase(one);
     }
     AddCommonWords(*found);
     all.push_back(*std::move(found));

@@ -15,8 +15,9 @@ struct OtherBeginning {
 };
 
 // Those that explain names. `missing`: tensors that the model needs and the folder lacks; `unknown`: those that it has
-// and no model of the type does. What is explained is taken out of both. Shapes must be the same. Beginnings have no
-// numbers of layers.
-std::vector<OtherBeginning> TakeOtherBeginnings(TensorShapes& missing, TensorShapes& unknown);
+// and no model of the type does; `extras`: those that nobody trains, whose names may begin with anything, and which are
+// explained by beginnings of unknown ones alone. What is explained is taken out of all three. Shapes must be the same.
+// Beginnings have no numbers of layers.
+std::vector<OtherBeginning> TakeOtherBeginnings(TensorShapes& missing, TensorShapes& unknown, TensorShapes& extras);
 
 }  // namespace planwright

@@ -46,7 +46,8 @@ SaidModel ReadModel(const Json& config, const std::set<std::string>& ignored, Fi
                     const DialectSet& dialects) {
   SaidModel model;
   model.dialects = &dialects;
-  const std::string type = TypeOfObject(config, "", findings);
+  model.type = TypeOfObject(config, "", findings);
+  const std::string& type = model.type;
   model.dialect = DialectOf(config, type, dialects);
   if (model.dialect == nullptr) {
     const std::string* why = dialects.RefusalOf(type);

@@ -63,6 +63,7 @@ struct SaidPart {
 
 struct SaidModel {
   const DialectSet* dialects = nullptr;
+  std::string type;                  // the model_type of config.json; empty: it has none, or a run says the model
   const Dialect* dialect = nullptr;  // of the whole; null: a run says it, or it is not known
   std::optional<SaidPart> language, encoder;
   bool untied = false;              // the head of a tied model became a tensor of its own

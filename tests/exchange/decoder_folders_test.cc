@@ -122,6 +122,16 @@ TEST_F(Decoders, AWindowOfOneBlockIsRefused) {
 
 const std::vector<std::string> kToys = {"llama", "mistral", "qwen2", "qwen3", "qwen3_moe"};
 
+// The lines of its tensors are those of a llama.
+TEST_F(Decoders, OtherBeginningsAreBesideThoseOfTheFoldersType) {
+  const Toy toy = ReadToy("qwen3");
+  Toy other = toy;
+  other.tensors.clear();
+  for (const auto& [name, tensor] : toy.tensors) other.tensors["x." + name] = tensor;
+  EXPECT_THAT(Imported(other).findings.problems,
+              ElementsAre(Field(&Finding::where, HasSubstr(", and those of qwen3 "))));
+}
+
 TEST_F(Decoders, OfTransformersPlanTheirTensors) {
   for (const std::string& name : kToys) {
     const Toy toy = ReadToy(name);

@@ -23,6 +23,12 @@ TensorShapes Tower(const std::string& begin) {
   return shapes;
 }
 
+// Without extras.
+std::vector<OtherBeginning> Taken(TensorShapes& missing, TensorShapes& unknown) {
+  TensorShapes extras;
+  return TakeOtherBeginnings(missing, unknown, extras);
+}
+
 TensorShapes Both(TensorShapes one, const TensorShapes& other) {
   one.insert(other.begin(), other.end());
   return one;
@@ -38,7 +44,7 @@ TEST(OtherBeginnings, AreFoundWithAllThatNamesHaveInCommon) {
         Case{"a.b.", "c.", "a.b.layers.", "c.layers."}}) {
     TensorShapes missing = Tower(one.ours), unknown = Tower(one.theirs);
     missing["lone.weight"] = {3}, unknown["alone.bias"] = {3};
-    const auto found = TakeOtherBeginnings(missing, unknown);
+    const auto found = Taken(missing, unknown);
     ASSERT_THAT(found, SizeIs(1)) << one.theirs;
     EXPECT_EQ(found[0].theirs, one.all_theirs);
     EXPECT_EQ(found[0].ours, one.all_ours);
@@ -50,16 +56,42 @@ TEST(OtherBeginnings, AreFoundWithAllThatNamesHaveInCommon) {
 
 TEST(OtherBeginnings, OfSeveralPartsAreOneEach) {
   TensorShapes missing = Both(Tower("model.eye."), Tower("model.tongue.")), unknown = Both(Tower("eye."), Tower("t."));
-  const auto found = TakeOtherBeginnings(missing, unknown);
+  const auto found = Taken(missing, unknown);
   ASSERT_THAT(found, SizeIs(2));
   EXPECT_THAT(missing, IsEmpty());
   EXPECT_THAT(unknown, IsEmpty());
 }
 
+TEST(OtherBeginnings, AreThoseOfExtrasThatAreNeeded) {
+  TensorShapes missing = Both(Tower("eye."), {{"eye.norm.weight", {3}}, {"eye.norm.bias", {3}}});
+  TensorShapes unknown = Tower("x.eye.");
+  TensorShapes extras = {{"x.eye.norm.weight", {3}}, {"x.eye.norm.bias", {4}}, {"x.eye.head", {3}}};
+  const auto found = TakeOtherBeginnings(missing, unknown, extras);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].theirs, "x.eye.");
+  EXPECT_EQ(found[0].ours, "eye.");
+  EXPECT_THAT(found[0].names, SizeIs(11));
+  EXPECT_EQ(missing, (TensorShapes{{"eye.norm.bias", {3}}})) << "another shape";
+  EXPECT_EQ(extras, (TensorShapes{{"x.eye.norm.bias", {4}}, {"x.eye.head", {3}}}));
+  // They alone are no reason.
+  missing = Tower("eye."), extras = Tower("x.eye.");
+  unknown.clear();
+  EXPECT_THAT(TakeOtherBeginnings(missing, unknown, extras), IsEmpty());
+  EXPECT_THAT(extras, SizeIs(10));
+}
+
+// What no model has stands before the others.
+TEST(OtherBeginnings, AreFoundBehindOthersOfTheFirstWord) {
+  TensorShapes missing = Tower("eye."), unknown = Both(Tower("x.eye."), {{"x.bias", {1}}, {"x.a.0.weight", {9}}});
+  for (int64_t layer = 0; layer < 40; ++layer) unknown[absl::StrCat("x.ear.", layer, ".weight")] = {7};
+  EXPECT_THAT(Taken(missing, unknown), SizeIs(1));
+  EXPECT_THAT(missing, IsEmpty());
+}
+
 TEST(OtherBeginnings, WhatIsNoneIsLeft) {
   const auto untouched = [](const TensorShapes& missing, const TensorShapes& unknown) {
     TensorShapes lacks = missing, has = unknown;
-    EXPECT_THAT(TakeOtherBeginnings(lacks, has), IsEmpty());
+    EXPECT_THAT(Taken(lacks, has), IsEmpty());
     EXPECT_EQ(lacks, missing);
     EXPECT_EQ(has, unknown);
   };
@@ -105,7 +137,7 @@ TEST(OtherBeginnings, ExplainWhatTheyTake) {
     }
     TensorShapes missing = needed, unknown = had;
     size_t taken = 0;
-    for (const OtherBeginning& one : TakeOtherBeginnings(missing, unknown)) {
+    for (const OtherBeginning& one : Taken(missing, unknown)) {
       EXPECT_GE(one.names.size(), 4U);
       for (const std::string& name : one.names) {
         ASSERT_TRUE(name.starts_with(one.theirs));

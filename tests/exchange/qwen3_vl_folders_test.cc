@@ -243,6 +243,15 @@ TEST_F(Qwen3Vl, OtherBeginningsOfNamesAreOneLineEach) {
       ElementsAre(line("model.", tongues, "model., and those of qwen3_vl with model.language_model."),
                   line("visual.", eyes, "visual., and those of qwen3_vl with model.visual."),
                   Field(&Finding::where, "tensor visual.extra.weight [3] is of no part that can be expressed")));
+  // With more in front of all.
+  Toy more = toy;
+  more.tensors.clear();
+  for (const auto& [name, tensor] : toy.tensors) more.tensors["x." + name] = tensor;
+  EXPECT_THAT(
+      Imported(more, "more").findings.problems,
+      ElementsAre(Field(&Finding::where,
+                        HasSubstr(" more tensors begin with x., and those of qwen3_vl have nothing in its place: "
+                                  "rename them"))));
   // Without what stands in front of all.
   Toy bare = toy;
   bare.tensors.clear();

@@ -227,6 +227,26 @@ TEST_F(Siglip, WhatAReleaseLeavesOutIsKnown) {
     EXPECT_EQ(model.encoder->NumberOf(key), number) << key;
 }
 
+// What nobody trains, such as the text model, has the other beginning as well. The norm behind the last block, which is
+// an extra of a LLaVA under any beginning, is a tensor of the encoder alone.
+TEST_F(Siglip, OtherBeginningsOfNamesAreOneLine) {
+  const Toy toy = ReadToy("siglip");
+  Toy other = toy;
+  other.tensors.clear();
+  size_t eyes = 0;
+  for (const auto& [name, tensor] : toy.tensors) {
+    other.tensors["a.b." + name] = tensor;
+    eyes += name.starts_with("vision_model.") && name.find(".head.") == std::string::npos;
+  }
+  other.tensors["a.b.bias"] = {DType::kFp32, {3}, ""};
+  EXPECT_THAT(Imported(other).findings.problems,
+              ElementsAre(Field(&Finding::where,
+                                HasSubstr(absl::StrCat(" and ", eyes - 1,
+                                                       " more tensors begin with a.b.vision_model., and those of "
+                                                       "siglip with vision_model.: rename them"))),
+                          Field(&Finding::where, "tensor a.b.bias [3] is of no part that can be expressed")));
+}
+
 TEST_F(Siglip, WhatCannotBeExpressedIsNamedByKeyAndValue) {
   const testing::Refusal refusals[] = {
       {"llava", "vision_feature_layer", "-2", "the last block"},
