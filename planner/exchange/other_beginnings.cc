@@ -17,7 +17,8 @@ using std::string_view;
 
 // Fewer may have the same ends by accident, and are named each.
 constexpr size_t kFewest = 4;
-// Each try reads all names, and each candidate some of them.
+// Each beginning is the largest of some tries. Each try reads all names, and each candidate some of them.
+constexpr size_t kMostBeginnings = 16;
 constexpr int kMostTries = 64, kMostCandidates = 100;
 
 // Where the words of a name begin, which end with dots.
@@ -82,14 +83,32 @@ std::vector<string> OneOfEachKind(const TensorShapes& shapes) {
   return names;
 }
 
-// Adds the words that all names have behind the beginnings.
+// The beginning that explains the most names: others may explain some of the same.
+std::optional<OtherBeginning> LargestOf(const TensorShapes& missing, const TensorShapes& unknown) {
+  std::optional<OtherBeginning> largest;
+  std::set<string> explained;
+  int tries = 0;
+  for (const string& name : OneOfEachKind(unknown)) {
+    if (explained.contains(name)) continue;
+    if (++tries > kMostTries) break;
+    std::optional<OtherBeginning> found = Explained(name, missing, unknown);
+    if (!found) continue;
+    explained.insert(found->names.begin(), found->names.end());
+    if (!largest || found->names.size() > largest->names.size()) largest = std::move(found);
+  }
+  return largest;
+}
+
+// Adds the words that all names have behind the beginnings, up to the number of a layer.
 void AddCommonWords(OtherBeginning& found) {
   const auto [first, last] = std::minmax_element(found.names.begin(), found.names.end());
   const size_t same = static_cast<size_t>(
       std::mismatch(first->begin(), first->end(), last->begin(), last->end()).first - first->begin());
-  const size_t dot = first->rfind('.', same > 0 ? same - 1 : 0);
-  if (dot == string::npos || dot < found.theirs.size()) return;
-  const string words = first->substr(found.theirs.size(), dot + 1 - found.theirs.size());
+  const string_view behind = string_view(*first).substr(found.theirs.size());
+  string words;
+  for (const size_t end : BeginsOf(behind)) {
+    if (found.theirs.size() + end <= same && !HasNumber(behind.substr(0, end))) words = behind.substr(0, end);
+  }
   found.theirs += words, found.ours += words;
 }
 
@@ -97,12 +116,9 @@ void AddCommonWords(OtherBeginning& found) {
 
 std::vector<OtherBeginning> TakeOtherBeginnings(TensorShapes& missing, TensorShapes& unknown, TensorShapes& extras) {
   std::vector<OtherBeginning> all;
-  int tries = 0;
-  for (const string& name : OneOfEachKind(unknown)) {
-    if (!unknown.contains(name)) continue;  // it is explained
-    if (++tries > kMostTries || missing.size() < kFewest) break;
-    std::optional<OtherBeginning> found = Explained(name, missing, unknown);
-    if (!found) continue;
+  while (all.size() < kMostBeginnings && missing.size() >= kFewest) {
+    std::optional<OtherBeginning> found = LargestOf(missing, unknown);
+    if (!found) break;
     for (string& extra : NamesWith(found->theirs, found->ours, missing, extras))
       found->names.push_back(std::move(extra));
     for (const string& one : found->names) {

@@ -14,10 +14,10 @@ struct OtherBeginning {
   std::vector<std::string> names;  // in the folder, at least four
 };
 
-// Those that explain names. `missing`: tensors that the model needs and the folder lacks; `unknown`: those that it has
-// and no model of the type does; `extras`: those that nobody trains, whose names may begin with anything, and which are
-// explained by beginnings of unknown ones alone. What is explained is taken out of all three. Shapes must be the same.
-// Beginnings have no numbers of layers.
+// Those that explain names, the ones that explain the most first. `missing`: tensors that the model needs and the
+// folder lacks; `unknown`: those that it has and no model of the type does; `extras`: those that nobody trains, whose
+// names may begin with anything, and which are explained by beginnings of unknown ones alone. What is explained is
+// taken out of all three. Shapes must be the same. Beginnings have no numbers of layers.
 std::vector<OtherBeginning> TakeOtherBeginnings(TensorShapes& missing, TensorShapes& unknown, TensorShapes& extras);
 
 }  // namespace planwright

@@ -88,6 +88,24 @@ TEST(OtherBeginnings, AreFoundBehindOthersOfTheFirstWord) {
   EXPECT_THAT(missing, IsEmpty());
 }
 
+// Tensors of another part, which comes first, have the same ends and shapes as some of this one.
+TEST(OtherBeginnings, AreThoseThatExplainTheMost) {
+  TensorShapes missing = Tower("eye."), unknown = Both(Tower("x.eye."), Tower("x.ear."));
+  for (auto& [name, shape] : unknown) {
+    if (name.starts_with("x.ear.layers.1.")) shape = {77};
+  }
+  const auto found = Taken(missing, unknown);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].theirs, "x.eye.layers.");
+  EXPECT_THAT(unknown, SizeIs(10));
+  // One layer alone: its number is no part of the beginning.
+  missing = Tower("eye.");
+  const auto part = Taken(missing, unknown);
+  ASSERT_THAT(part, SizeIs(1));
+  EXPECT_EQ(part[0].theirs, "x.ear.layers.");
+  EXPECT_EQ(part[0].ours, "eye.layers.");
+}
+
 TEST(OtherBeginnings, WhatIsNoneIsLeft) {
   const auto untouched = [](const TensorShapes& missing, const TensorShapes& unknown) {
     TensorShapes lacks = missing, has = unknown;
