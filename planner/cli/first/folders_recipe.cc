@@ -332,9 +332,9 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
     encoder.module = EncoderModule(model.value);
     // The processor is of the folder as it is.
     encoder.sizes = SizesOfEncoder(model.value);
-      const std::string& folder = parts.encoder ? parts.encoder->path : parts.weights.path;
-      ABSL_ASSIGN_OR_RETURN(encoder.processor, ReadImageProcessor(folder, encoder.sizes, parts.asked));
-      if (const YamlEntry* as_asked = whole.Find(model.key)) encoder.sizes = SizesOfEncoder(as_asked->value);
+    const std::string& folder = parts.encoder ? parts.encoder->path : parts.weights.path;
+    ABSL_ASSIGN_OR_RETURN(encoder.processor, ReadImageProcessor(folder, encoder.sizes, parts.asked));
+    if (const YamlEntry* as_asked = whole.Find(model.key)) encoder.sizes = SizesOfEncoder(as_asked->value);
     notes.insert(notes.end(), encoder.processor.notes.begin(), encoder.processor.notes.end());
   }
   FolderCounts counts;
