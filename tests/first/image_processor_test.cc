@@ -159,6 +159,18 @@ TEST_F(ImageProcessorTest, OverridesComeFirst) {
               ElementsAre(HasSubstr("resample = 3, bicubic_8bit")));
 }
 
+// A bound that nobody wrote is told as such, and overrides take another one.
+TEST_F(ImageProcessorTest, BoundsOfTheKindMayNotFit) {
+  const EncoderSizes toy = {.kind = "qwen_vit", .patch = 16, .pixel_shuffle = 2, .max_image = 64, .frames = 2};
+  EXPECT_THAT(std::string(Read(toy, "{" + kSaid + "}").status().message()),
+              HasSubstr("images of at least 65,536 pixels (the least is that of qwen_vit) cannot be expressed: by "
+                        "config.json one has at most 4,096; data.min_patches=N, in patches, takes another bound"));
+  EXPECT_THAT(std::string(Read(kQwen, R"({"max_pixels": 2048, )" + kSaid + "}").status().message()),
+              HasSubstr("at least 65,536 and at most 2,048 pixels (the least is that of qwen_vit) cannot"));
+  ASSERT_TRUE(LayOverrides({"data.min_patches=4"}, asked_).ok());
+  EXPECT_TRUE(Read(toy, "{" + kSaid + "}").ok());
+}
+
 // With a rule of sizes that no processor has, bounds in pixels are taken, and sizes are told.
 TEST_F(ImageProcessorTest, OtherRulesOfSizesTakeBounds) {
   ASSERT_TRUE(LayOverrides({"data.grid=ceil"}, asked_).ok());
@@ -185,7 +197,7 @@ TEST_F(ImageProcessorTest, OtherRulesOfSizesTakeBounds) {
     EXPECT_THAT(lengths->notes, ElementsAre(HasSubstr("is not read: with data.grid ceil an image")));
   }
   EXPECT_THAT(std::string(Read(kQwen, R"({"min_pixels": 4096, "max_pixels": 2048})").status().message()),
-              HasSubstr("images of 4,096 to 2,048 pixels cannot be expressed"));
+              HasSubstr("images of at least 4,096 and at most 2,048 pixels cannot be expressed"));
 }
 
 // Recipes say bounds in patches of 256 pixels here.
@@ -277,7 +289,8 @@ TEST_F(ImageProcessorTest, EverySettingThatChangesPixelsIsReadOrRefused) {
       {R"("min_pixels": -5)", "min_pixels is a number"},
       {R"("max_pixels": "many")", "max_pixels is a number"},
       {R"("max_pixels": 4096.5)", "max_pixels is a number"},
-      {R"("min_pixels": 8192, "max_pixels": 4096)", "images of 8,192 to 4,096 pixels cannot be expressed"},
+      {R"("min_pixels": 8192, "max_pixels": 4096)",
+       "images of at least 8,192 and at most 4,096 pixels cannot be expressed"},
       {R"("max_pixels": 1023, "min_pixels": 1)", "the square of an image token has 1024"},
       {R"("min_pixels": 589825)", "by config.json one has at most 589,824"},
   };

@@ -256,28 +256,36 @@ class SettingsReader {
     if (problems_.size() > before) return;
     if (least > 0) into_.least_pixels = least;
     into_.most_pixels = most;
-    CheckBounds();
+    const auto sized = file_.says.find("size");
+    CheckBounds(file_.says.contains("min_pixels") || (least > 0 && sized != file_.says.end()));
   }
 
-  // Recipes say these bounds in patches.
-  void CheckBounds() {
+  // Recipes say these bounds in patches. `said`: whether the file says the least one.
+  void CheckBounds(bool said) {
     const int64_t least = into_.least_pixels, most = into_.most_pixels, patch = encoder_.patch * encoder_.patch;
     const int64_t token = patch * encoder_.pixel_shuffle * encoder_.pixel_shuffle;
     const int64_t side = encoder_.max_image / encoder_.patch, all = side * side * patch;
-    const auto wrong = [&](const std::string& what) {
-      problems_.push_back(absl::StrCat(Printable(file_.path), ": images of ", WithCommas(least), " to ",
-                                       WithCommas(most), " pixels cannot be expressed: ", what));
+    const bool least_asked = NodeAt(asked_, "data.min_patches"), most_asked = NodeAt(asked_, "data.max_patches");
+    const std::string whose =
+        said ? ""
+             : absl::StrCat(" (the least is that of ", file_.lacks.contains("size") ? file_.type : encoder_.kind, ")");
+    const auto wrong = [&](const std::string& which, const std::string& what, const char* mend) {
+      problems_.push_back(absl::StrCat(Printable(file_.path), ": images of ", which, " cannot be expressed: ", what,
+                                       "; ", mend, "=N, in patches, takes another bound"));
     };
-    if (most > 0 && least > most) return wrong("the least of these numbers is the larger one");
-    if (most > 0 && most < token) return wrong(absl::StrCat("the square of an image token has ", token));
-    if (least > all) {
-      problems_.push_back(absl::StrCat(Printable(file_.path), ": images of at least ", WithCommas(least),
-                                       " pixels cannot be expressed: by config.json one has at most ",
-                                       WithCommas(all)));
-      return;
+    if (!most_asked && most > 0 && most < token) {
+      wrong(absl::StrCat("at most ", WithCommas(most), " pixels"),
+            absl::StrCat("the square of an image token has ", token), "data.max_patches");
+    } else if (!least_asked && !most_asked && most > 0 && least > most) {
+      wrong(absl::StrCat("at least ", WithCommas(least), " and at most ", WithCommas(most), " pixels", whose),
+            "the least of these numbers is the larger one", "data.min_patches");
+    } else if (!least_asked && least > all) {
+      wrong(absl::StrCat("at least ", WithCommas(least), " pixels", whose),
+            absl::StrCat("by config.json one has at most ", WithCommas(all)), "data.min_patches");
+    } else {
+      if (!least_asked) TellPatches("least", "data.min_patches", least);
+      if (!most_asked && most < all) TellPatches("most", "data.max_patches", most);
     }
-    if (!NodeAt(asked_, "data.min_patches")) TellPatches("least", "data.min_patches", least);
-    if (most < all && !NodeAt(asked_, "data.max_patches")) TellPatches("most", "data.max_patches", most);
   }
 
   // Sides of images are computed with the bound itself, so another one within the same patch gives other sides to some.
