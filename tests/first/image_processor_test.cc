@@ -111,6 +111,13 @@ TEST_F(ImageProcessorTest, OfTwoFilesTheOneOfTransformersIsTaken) {
             folder_ + "/processor_config.json: image_processor is no object");
 }
 
+TEST_F(ImageProcessorTest, ARefusalNamesAllThatIsInTheWay) {
+  EXPECT_THAT(
+      std::string(Read(kSiglip, R"({"image_processor": {"resample": 5}})", "processor_config.json").status().message()),
+      AllOf(HasSubstr("processor_config.json: image_processor.resample = 5 cannot be expressed"),
+            HasSubstr("processor_config.json and preprocessor_config.json they are made with bicubic_8bit")));
+}
+
 TEST_F(ImageProcessorTest, ALinkToNothingIsTold) {
   std::filesystem::create_symlink("../blobs/1234", folder_ + "/preprocessor_config.json");
   const absl::Status status = ReadImageProcessor(folder_, kSiglip, asked_).status();

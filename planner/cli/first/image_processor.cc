@@ -94,7 +94,8 @@ class SettingsReader {
     if (problems_.empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat(
         absl::StrJoin(problems_, "\nerror: "), "\n  Put there what is expected, if images are to be made so. Without ",
-        file_.within.empty() ? Printable(file_.path) : absl::StrCat("image_processor in ", Printable(file_.path)),
+        file_.within.empty() ? Printable(file_.path)
+                             : absl::StrCat("image_processor in ", Printable(file_.path), " and ", kProcessorFile),
         " they are made with ", statement_.first_images->resize, " and ", statement_.first_images->grid));
   }
 
