@@ -124,6 +124,11 @@ class FromPhotos(unittest.TestCase):
         self.assertRegex(projector.stdout, r"peak: 1\.0e-3\b")
         self.assertIn("the encoder and the language model are frozen, and the projector alone is trained",
                       projector.stdout)
+        # A pixel shuffle of 2 x 2 patches is the default: 4 x 4 x 32 there, and 4 x 32 without.
+        narrow = self.shell(f"{init} models.radio.pixel_shuffle=1", self.at)
+        self.assertEqual(narrow.returncode, 0, narrow.stdout)
+        self.assertRegex(narrow.stdout, r"hidden: 128 +# first recipe of radio_vit: 4 \* pixel_shuffle")
+        self.assertIn("the projector, 128 wide inside,", narrow.stdout)
 
     def test_images_are_made_as_their_encoder_wants_them(self):
         with tempfile.TemporaryDirectory() as holder:
@@ -183,6 +188,7 @@ class FromPhotos(unittest.TestCase):
                 self.assertRegex(recipe, r"resize: bicubic_8bit\b")
                 self.assertRegex(recipe, r"grid: square\b")
                 self.assertRegex(recipe, r"final_norm: none\b")
+                self.assertNotIn("post_layernorm", recipe)
                 self.assertIn("siglip_encoder", recipe)
                 self.assertNotIn("radio_encoder", recipe)
                 self.assertNotIn("max_patches", recipe)
