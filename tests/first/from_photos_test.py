@@ -151,6 +151,7 @@ class FromPhotos(unittest.TestCase):
             self.assertRegex(recipe, r"grid: smart_resize\b")
             # The published processor makes no image smaller than 65,536 pixels; this recipe asks for fewer at most.
             self.assertRegex(recipe, r"min_patches: 64\b")
+            self.assertIn("images of less than 64 patches become larger, where 7,281 are usual", made.stdout)
             ran = self.shell("plan launch mine.yaml --local --yes --steps 2 --run-dir run", at)
             self.assertEqual(ran.returncode, 0, ran.stdout)
             # Of few positions most are of the largest image, which is chosen so that a text fits beside it.

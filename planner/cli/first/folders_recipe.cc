@@ -274,6 +274,23 @@ std::vector<std::string> KeysOf(const FolderParts& parts, const Encoder& encoder
   return keys;
 }
 
+// Where the recipe's images have other bounds than the folder's processor, and nobody asked for them.
+std::vector<std::string> BoundsNotes(const FolderParts& parts, const Encoder& encoder, const Sizes& sizes) {
+  const ImageProcessor& processor = encoder.processor;
+  if (!parts.has_encoder() || processor.grid == "square") return {};
+  std::vector<std::string> notes;
+  const auto patches = [&](int64_t pixels) { return pixels / encoder.sizes.patch / encoder.sizes.patch; };
+  const int64_t least = patches(processor.least_pixels), most = patches(processor.most_pixels);
+  if (most > sizes.patches && NodeAt(parts.asked, "data.max_patches") == nullptr)
+    notes.push_back(absl::StrCat("images of more than ", WithCommas(sizes.patches), " patches become smaller, where ",
+                                 "the processor of the folder takes ", WithCommas(most),
+                                 ": data.max_patches=N takes others, if samples are long enough"));
+  if (least > sizes.least_patches)
+    notes.push_back(absl::StrCat("images of less than ", WithCommas(sizes.least_patches), " patches become larger, ",
+                                 "where ", WithCommas(least), " are usual: none has more, by data.max_patches"));
+  return notes;
+}
+
 // What learns, and how to have it otherwise.
 std::vector<std::string> TrainingNotes(const FolderParts& parts, const Encoder& encoder) {
   if (!parts.has_encoder()) return {};
@@ -364,6 +381,7 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
   if (!counts.problem.empty())
     notes.push_back(absl::StrCat("what the index counts cannot be kept, so samples count as full of images: ",
                                  Printable(counts.problem)));
+  for (std::string& note : BoundsNotes(parts, encoder, sizes)) notes.push_back(std::move(note));
   for (std::string& note : TrainingNotes(parts, encoder)) notes.push_back(std::move(note));
   return recipe;
 }
