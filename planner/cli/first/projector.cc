@@ -1,14 +1,17 @@
 #include "planner/cli/first/projector.h"
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "planner/exchange/folder_names.h"
-#include "planner/plan/statement/exact_formula.h"
 #include "planner/plan/statement/model_statement.h"
+#include "planner/plan/statement/whole_value.h"
 #include "planner/recipe/tree_edits.h"
 #include "planner/search/results/started_recipe.h"
 
@@ -56,17 +59,20 @@ absl::Status ChooseProjector(const YamlNode& models, const YamlNode& asked, cons
     std::string value = first.word, from = absl::StrCat("# first recipe of ", statement->kind);
     if (first.formula) {
       const std::string& text = first.formula->text();
-      const ExactNumber exact = ExactlyDown(*first.formula, number_of);
-      const bool holds = exact.number && statement->FindKey(first.key)->range.Holds(static_cast<double>(*exact.number));
-      if (!exact.number && exact.problem.empty()) continue;
-      if (!holds) {
-        const std::string why =
-            exact.number ? absl::StrCat("`", text, "` is ", *exact.number, ", outside of the range of the key")
-                         : exact.problem;
+      const std::vector<std::string>& names = first.formula->names();
+      if (!std::all_of(names.begin(), names.end(), number_of)) continue;
+      const double number =
+          first.formula->Evaluate([&](const std::string& name) { return static_cast<double>(*number_of(name)); });
+      const std::optional<int64_t> whole = WholeValue(number);
+      if (!whole || !statement->FindKey(first.key)->range.Holds(static_cast<double>(*whole))) {
+        const std::string why = whole ? absl::StrCat("is ", *whole, ", outside of the range of the key")
+                                : std::isfinite(number) ? absl::StrCat("is ", number, ", no whole number")
+                                                        : "divides by 0";
         return absl::FailedPreconditionError(
-            absl::StrCat(TextOf({PlaceOf(first.line, text, "is "), why, {}}), "; say it yourself: ", path, "=NUMBER"));
+            absl::StrCat(TextOf({PlaceOf(first.line, text, "is "), absl::StrCat("`", text, "` ", why), {}}),
+                         "; say it yourself: ", path, "=NUMBER"));
       }
-      value = absl::StrCat(*exact.number);
+      value = absl::StrCat(*whole);
       absl::StrAppend(&from, ": ", text);
     }
     YamlNode& place = PlaceOf(first.key, encoder.value);

@@ -8,8 +8,8 @@
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
 #include "planner/plan/resize_words.h"
-#include "planner/plan/statement/exact_formula.h"
 #include "planner/plan/statement/take_words.h"
+#include "planner/plan/statement/whole_value.h"
 
 namespace planwright {
 namespace {
@@ -132,9 +132,9 @@ void ParseKey(LineReader& line, ModelStatement& model) {
                  Cat(Quoted(name), " is what another line `first` says"));
     }
     if (!line.failed() && first.formula->names().empty()) {
-      const ExactNumber exact = ExactlyDown(*first.formula, [](string_view) { return std::nullopt; });
-      line.Check(exact.problem.empty(), exact.problem);
-      line.Check(exact.number && key->range.Holds(static_cast<double>(*exact.number)),
+      const std::optional<int64_t> whole = WholeValue(first.formula->Evaluate([](const string&) { return 0.0; }));
+      line.Check(whole.has_value(), "the formula is no whole number");
+      line.Check(whole && key->range.Holds(static_cast<double>(*whole)),
                  "the number is outside of the range of the key");
     }
   }

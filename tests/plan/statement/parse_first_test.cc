@@ -102,13 +102,14 @@ TEST(ParseFirst, Keys) {
   EXPECT_EQ(FirstFault("first norm is nonee"), "15: \"nonee\" is no word of the choice norm; did you mean `none`?");
   EXPECT_EQ(FirstFault("first norm none"), "12: expected `is`, found \"none\"");
   EXPECT_EQ(FirstFault("first shuffle is 65"), "18: the number is outside of the range of the key");
-  EXPECT_EQ(FirstFault("first shuffle is 1 / 2"), "18: the number is outside of the range of the key");
+  EXPECT_EQ(FirstFault("first shuffle is 1 / 2"), "18: the formula is no whole number");
   for (const char* name : {"table", "width", "eps", "shuffle", "tp", "projector"})
     EXPECT_EQ(FirstFault(std::string("first shuffle is 2 * ") + name),
               std::string("18: \"") + name +
                   "\" is neither output.hidden nor another whole number that a line before it says of each recipe");
   EXPECT_EQ(ReadFirst("first shuffle is 64 / 49 * 49").firsts.size(), 1U) << "64, and not a little less";
-  EXPECT_EQ(FirstFault("first shuffle is 1 / (2 - 2)"), "18: `/ (2 - 2)` divides by 0");
+  EXPECT_EQ(FirstFault("first shuffle is 1 / (2 - 2)"), "18: the formula is no whole number");
+  EXPECT_EQ(FirstFault("first shuffle is 7 / 2"), "18: the formula is no whole number");
   EXPECT_EQ(FirstFault("first shuffle is 4\nfirst projector.hidden is 8 * shuffle"),
             "27: \"shuffle\" is what another line `first` says");
   EXPECT_EQ(FirstFault("first projector.hidden is 8 * shuffle\nfirst shuffle is 4"),
