@@ -6,8 +6,10 @@ import sys
 
 import transformers
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2] / "planner/cli/first/processor_types.cc"
-ENTRY = re.compile(r'\{"(\w+)", "\w+",\s*R"\((.*?)\)"\}', re.S)
+PLANNER = pathlib.Path(__file__).resolve().parents[2] / "planner"
+SOURCE, NORMS = PLANNER / "cli/first/processor_types.cc", PLANNER / "plan/pixel_norm.h"
+ENTRY = re.compile(r'\{"(\w+)", "\w+", "(\w+)",\s*R"\((.*?)\)"\}', re.S)
+NORM = re.compile(r'\{"(\w+)", \{([\d., ]+)\}, \{([\d., ]+)\}\}')
 # Where no entry says otherwise: what the reader of these files takes a key for that is not there. Classes without
 # do_convert_rgb fail on images that are not red, green and blue.
 USUAL = {"do_resize": [True], "do_rescale": [True], "do_normalize": [True], "do_center_crop": [None, False],
@@ -17,9 +19,11 @@ USUAL = {"do_resize": [True], "do_rescale": [True], "do_normalize": [True], "do_
 def main():
     wrong = []
     entries = ENTRY.findall(SOURCE.read_text())
-    for name, text in entries:
+    norms = {name: {"image_mean": json.loads(f"[{mean}]"), "image_std": json.loads(f"[{deviation}]")}
+             for name, mean, deviation in NORM.findall(NORMS.read_text())}
+    for name, pixels, text in entries:
         theirs = getattr(transformers, name)
-        expected = USUAL | {key: [value] for key, value in json.loads(text).items()}
+        expected = USUAL | {key: [value] for key, value in (json.loads(text) | norms[pixels]).items()}
         for key, values in expected.items():
             value = getattr(theirs, key, None)
             value = list(value) if isinstance(value, tuple) else value

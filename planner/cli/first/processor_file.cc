@@ -10,9 +10,11 @@
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/bug.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/first/processor_types.h"
+#include "planner/plan/pixel_norm.h"
 
 namespace planwright {
 namespace {
@@ -65,6 +67,9 @@ absl::StatusOr<ProcessorFile> FileOf(const std::string& path, json says, const s
   ReadType(file);
   if (const ProcessorType* type = FindProcessorType(file.type)) {
     ABSL_ASSIGN_OR_RETURN(file.lacks, ParseJson(type->settings, kModelConfigJson));
+    const PixelNorm* norm = FindPixelNorm(type->pixels);
+    Require(norm != nullptr, "the table of processors has norms of pixels that there are");
+    file.lacks["image_mean"] = norm->mean, file.lacks["image_std"] = norm->deviation;
     for (const auto& [key, value] : file.says.items()) file.lacks.erase(key);
   }
   return file;
