@@ -285,7 +285,7 @@ std::vector<std::string> BoundsNotes(const FolderParts& parts, const Encoder& en
     notes.push_back(absl::StrCat("images of more than ", WithCommas(sizes.patches), " patches become smaller, where ",
                                  "the processor of the folder takes ", WithCommas(most),
                                  ": data.max_patches=N takes others, if samples are long enough"));
-  if (least > sizes.least_patches)
+  if (least > sizes.least_patches && NodeAt(parts.asked, "data.min_patches") == nullptr)
     notes.push_back(absl::StrCat("images of less than ", WithCommas(sizes.least_patches), " patches become larger, ",
                                  "where ", WithCommas(least), " are usual: none has more, by data.max_patches"));
   return notes;
