@@ -2,6 +2,8 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
+
 #include "executor/program/actions.h"
 #include "executor/program/instruction_text.h"
 
@@ -76,34 +78,58 @@ void BoundProgram::BindInstruction(const LinkedEntry& entry) {
         return handlers_.data(source, arguments.call);
       };
       return;
-    case OpClass::kCompute: bound.compute = BindCompute(entry, module); return;
+    case OpClass::kCompute:
+      bound.compute = BindCompute(entry, module);
+      if (linked.joins_last) BindJoined(entry, module);
+      return;
     case OpClass::kCommunication: bound.action = BindCommunication(linked, rank_); return;
     case OpClass::kState: bound.action = BindState(linked, module, rank_, handlers_, reports_, evaluations_); return;
     case OpClass::kStorage: bound.action = BindStorage(linked, rank_, handlers_); return;
   }
 }
 
+ComputeBinding BoundProgram::BindingOf(const LinkedCall& call, const LinkedInstruction& linked, const Module* module,
+                                       const SlotOperands* slots) const {
+  static const SlotOperands kNone;
+  const SlotOperands& operands = slots == nullptr ? kNone : slots[linked.index];
+  ComputeBinding binding{*linked.source, module, rank_.device, {}, operands.parameters, operands.gradients};
+  for (int operand : linked.inputs) {
+    TORCH_CHECK(operand >= 0, OpName(linked.source->kind), " reads what is no value of its list");
+    binding.inputs.push_back(call.block->types[static_cast<size_t>(operand)]);
+  }
+  return binding;
+}
+
 ComputeHandler BoundProgram::BindCompute(const LinkedEntry& entry, const Module* module) {
   const LinkedInstruction& linked = *entry.instruction;
   const Instruction& source = *linked.source;
-  const LinkedBlock& block = *program_.calls()[entry.call].block;
-  TORCH_CHECK(block.block != nullptr || (source.parameters.empty() && source.gradients.empty()), OpName(source.kind),
-              " has parameters or gradients, but is in no block that could have slots");
-  static const SlotOperands kNone;
-  const SlotOperands* slots = calls_[entry.call].operands;
-  const SlotOperands& operands = slots == nullptr ? kNone : slots[linked.index];
-  ComputeBinding binding{source, module, rank_.device, {}, operands.parameters, operands.gradients};
-  for (int operand : linked.inputs) {
-    TORCH_CHECK(operand >= 0, OpName(source.kind), " reads what is no value of its list");
-    binding.inputs.push_back(block.types[static_cast<size_t>(operand)]);
-  }
-  const ComputeForm form = handlers_.compute(binding);
+  const LinkedCall& call = program_.calls()[entry.call];
+  TORCH_CHECK(call.block->block != nullptr || (source.parameters.empty() && source.gradients.empty()),
+              OpName(source.kind), " has parameters or gradients, but is in no block that could have slots");
+  const ComputeForm form = handlers_.compute(BindingOf(call, linked, module, calls_[entry.call].operands));
   TORCH_CHECK(form.run != nullptr, "this executor has no handler of ", OpName(source.kind));
   FormCounts& counts = forms_[source.kind];
   ++counts.all;
   if (form.choice == ComputeForm::Choice::kFast) ++counts.fast;
   counts.has_fast |= form.choice != ComputeForm::Choice::kOnly;
   return form.run;
+}
+
+// A value that is probed is made, and so are both where an executor of tests has put something in the place of a form.
+void BoundProgram::BindJoined(const LinkedEntry& entry, const Module* module) {
+  const LinkedInstruction &second = *entry.instruction, &first = *(&second - 1);
+  const LinkedCall& call = program_.calls()[entry.call];
+  const std::vector<Probe>& probes = call.block->block->probes;
+  const std::string& between = first.source->outputs.front().name;
+  const bool probed = std::any_of(probes.begin(), probes.end(), [&](const Probe& probe) { return probe.value == between; });
+  BoundInstruction &of_first = instructions_[first.number], &of_second = instructions_[second.number];
+  if (probed || of_first.context || of_second.context) return;
+  const SlotOperands* slots = calls_[entry.call].operands;
+  const ComputeBinding one = BindingOf(call, first, module, slots), other = BindingOf(call, second, module, slots);
+  if (of_first.compute != ChooseForm(one).run || of_second.compute != ChooseForm(other).run) return;
+  of_second.joined = ChooseJoinedForm(one, other);
+  of_first.done_by_next = of_second.joined != nullptr;
+  if (of_first.done_by_next) ++joined_;
 }
 
 std::string BoundProgram::FormsText() const {
@@ -115,7 +141,8 @@ std::string BoundProgram::FormsText() const {
     absl::StrAppend(&kinds, kinds.empty() ? ": " : ", ", std::string(OpName(kind)), " ", counts.fast);
     if (counts.fast < counts.all) absl::StrAppend(&kinds, " of ", counts.all);
   }
-  return absl::StrCat(all, " compute instructions, ", fast, " in their fast form", fast == 0 ? "" : kinds);
+  const std::string joined = joined_ == 0 ? "" : absl::StrCat("; ", joined_, " together with the one before them");
+  return absl::StrCat(all, " compute instructions, ", fast, " in their fast form", fast == 0 ? "" : kinds, joined);
 }
 
 const SlotOperands* BoundProgram::SlotOperandsOf(const LinkedCall& call) {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/ops/joined_forms.h"
 #include "executor/program/actions.h"
 #include "executor/program/step_reports.h"
 #include "executor/program/walk.h"
@@ -25,6 +26,9 @@ struct SlotOperands {
 struct BoundInstruction {
   Action action;                     // of every class except compute
   ComputeHandler compute = nullptr;  // of compute: the form that was chosen
+  // Not null: this does the instruction before it too, in place of both their forms.
+  JoinedHandler joined = nullptr;
+  bool done_by_next = false;  // the next one has such a form
   // Set if the instruction itself names a module or a microbatch: then it does not use the context of its call.
   std::optional<CallContext> context;
   std::string text;  // for the recorder and for errors
@@ -53,13 +57,18 @@ class BoundProgram {
   }
   const BoundCall& call(const LinkedEntry& entry) const { return calls_[entry.call]; }
 
-  // How many compute instructions are bound, and how many of each kind in their fast form, for the log.
+  // How many compute instructions are bound, how many of each kind in their fast form, and how many are done together
+  // with the one before them, for the log.
   std::string FormsText() const;
 
  private:
   void BindInstruction(const LinkedEntry& entry);
   // `module`: of the block that contains the instruction; null: none.
+  ComputeBinding BindingOf(const LinkedCall& call, const LinkedInstruction& linked, const Module* module,
+                           const SlotOperands* slots) const;
   ComputeHandler BindCompute(const LinkedEntry& entry, const Module* module);
+  // With the instruction before it, which is bound already.
+  void BindJoined(const LinkedEntry& entry, const Module* module);
   const SlotOperands* SlotOperandsOf(const LinkedCall& call);
 
   const LinkedProgram& program_;
@@ -75,6 +84,7 @@ class BoundProgram {
     bool has_fast = false;
   };
   std::map<OpKind, FormCounts> forms_;  // of the instructions that are bound
+  int joined_ = 0;                      // of these
   // By LinkedCall::slots, then by index in the block. Calls of one block in one frame share it.
   std::unordered_map<int, std::vector<SlotOperands>> operands_;
 };

@@ -283,14 +283,24 @@ void ProgramWalker::RunOne(size_t index) {
   const LinkedEntry& entry = program_.entries()[index];
   // On the walker's own thread one Launch is reused for all instructions, to save allocations.
   const bool later = streams_ != nullptr && !streams_->runs_on_caller(entry.instruction->stream);
+  if (bound_.instruction(entry).done_by_next) {
+    const auto first = std::make_shared<Launch>();
+    Prepare(index, true, *first);
+    first_ = first;
+    return;
+  }
   if (later) {
     Launch launch;
     Prepare(index, true, launch);
     return RunLater(index, std::move(launch));
   }
   Prepare(index, false, launch_);
-  if (streams_ == nullptr) return Execute(launch_, inputs_);
-  streams_->Run(StreamLaunchOf(index), [this] { Execute(launch_, inputs_); });
+  if (streams_ == nullptr) {
+    Execute(launch_, inputs_);
+  } else {
+    streams_->Run(StreamLaunchOf(index), [this] { Execute(launch_, inputs_); });
+  }
+  launch_.first.reset();  // or it would keep values alive
 }
 
 void ProgramWalker::RunTimed(size_t index) {
@@ -314,9 +324,23 @@ void ProgramWalker::RunLater(size_t index, Launch launch) {
 }
 
 StreamLaunch ProgramWalker::StreamLaunchOf(size_t index) {
-  const LinkedInstruction& instruction = *program_.entries()[index].instruction;
-  return {instruction.stream, order_.Next(program_accesses_.of(index)),
-          instruction.op_class == OpClass::kCommunication};
+  const LinkedEntry& entry = program_.entries()[index];
+  const LinkedInstruction& instruction = *entry.instruction;
+  const auto launch = [&](const InstructionAccesses& accesses) -> StreamLaunch {
+    return {instruction.stream, order_.Next(accesses), instruction.op_class == OpClass::kCommunication};
+  };
+  if (bound_.instruction(entry).joined == nullptr) return launch(program_accesses_.of(index));
+  // What the instruction before it touches, too. Of what that one frees, the outputs of this one may have the numbers.
+  InstructionAccesses both = program_accesses_.of(index - 1);
+  const InstructionAccesses& own = program_accesses_.of(index);
+  std::erase_if(both.frees, [&](int freed) {
+    return std::any_of(own.accesses.begin(), own.accesses.end(),
+                       [&](const Access& access) { return access.resource == freed; });
+  });
+  both.accesses.insert(both.accesses.end(), own.accesses.begin(), own.accesses.end());
+  both.frees.insert(both.frees.end(), own.frees.begin(), own.frees.end());
+  both.makes_value |= own.makes_value;
+  return launch(both);
 }
 
 CallContext ProgramWalker::ContextOf(const LinkedEntry& entry) const {
@@ -346,6 +370,7 @@ void ProgramWalker::Prepare(size_t index, bool later, Launch& launch) {
   launch.overwrites = program_.Overwritten(index) >= 0;
   launch.timed = timed_;
   launch.context = ContextOf(entry);
+  launch.first = bound_.instruction(entry).joined != nullptr ? std::exchange(first_, nullptr) : nullptr;
   launch.inputs.clear(), launch.parts.clear(), launch.outputs.clear();
   for (int operand : linked.inputs) launch.inputs.push_back(read(operand));
   for (size_t p = 0; p < linked.parts.size(); ++p) {
@@ -380,42 +405,84 @@ FailPoint ProgramWalker::FailPointOf(const Launch& launch) const {
 }
 
 void ProgramWalker::Carry(const Launch& launch, Tensors& inputs) {
-  const LinkedEntry& entry = *launch.entry;
-  const LinkedInstruction& linked = *entry.instruction;
-  const BoundInstruction& bound = bound_.instruction(entry);
+  const LinkedInstruction& linked = *launch.entry->instruction;
+  const BoundInstruction& bound = bound_.instruction(*launch.entry);
   // Backwards are instructions of the plan, so LibTorch need not follow views for autograd: a view would keep the
   // tensor that it was made of, and its memory would have two owners.
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
-  Tensors made;
-  if (launch.timed >= 0) walk_.files.profile->Begin(launch.timed);
-  if (linked.op_class == OpClass::kCompute) {
-    inputs.clear();
-    for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
-    const SlotOperands* slots = bound_.call(entry).operands;
-    const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.index];
-    // Samples of evaluations are not among those whose choices are recorded.
-    const bool recorded =
-        launch.context.evaluation < 0 && (walk_.handlers.replay_routing || walk_.handlers.record_routing);
-    const std::optional<size_t> choices = recorded ? ChoicesOf(linked.source->kind) : std::nullopt;
-    if (choices && walk_.handlers.replay_routing) {
-      const int64_t samples = inputs[0].size(1), top_k = linked.source->integer("top_k");
-      inputs.push_back(ToDevice(walk_.handlers.replay_routing(launch.context, samples, top_k), rank_.device));
-    }
-    made = bound.compute(
-        {*linked.source, launch.context, inputs, operands.parameters, operands.gradients, launch.overwrites});
-    if (choices && walk_.handlers.record_routing) walk_.handlers.record_routing(launch.context, made[*choices]);
-    inputs.clear();  // or the walker would keep values alive after the plan has freed them
-  } else {
-    made = bound.action({linked, launch.context, launch.inputs, launch.parts});
+  StepProfile* profile = launch.timed >= 0 ? walk_.files.profile : nullptr;
+  if (launch.first != nullptr) {
+    // All of the time is that of the first one.
+    if (profile != nullptr) profile->Begin(launch.first->timed);
+    ComputeBoth(launch, inputs);
+    if (profile != nullptr) profile->End(launch.first->timed), profile->Begin(launch.timed), profile->End(launch.timed);
+    return;
   }
-  if (launch.timed >= 0) walk_.files.profile->End(launch.timed);
-  TORCH_CHECK(made.size() == linked.outputs.size(), made.size(), " outputs instead of the planned ",
-              linked.outputs.size());
+  if (profile != nullptr) profile->Begin(launch.timed);
+  Tensors made = linked.op_class == OpClass::kCompute
+                     ? Compute(launch, inputs)
+                     : bound.action({linked, launch.context, launch.inputs, launch.parts});
+  if (profile != nullptr) profile->End(launch.timed);
+  Keep(launch, 0, made);
+}
+
+const SlotOperands& ProgramWalker::OperandsOf(const LinkedEntry& entry) const {
+  const SlotOperands* slots = bound_.call(entry).operands;
+  return slots == nullptr ? kNoOperands : slots[entry.instruction->index];
+}
+
+Tensors ProgramWalker::Compute(const Launch& launch, Tensors& inputs) {
+  const LinkedInstruction& linked = *launch.entry->instruction;
+  inputs.clear();
+  for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
+  const SlotOperands& operands = OperandsOf(*launch.entry);
+  // Samples of evaluations are not among those whose choices are recorded.
+  const bool recorded =
+      launch.context.evaluation < 0 && (walk_.handlers.replay_routing || walk_.handlers.record_routing);
+  const std::optional<size_t> choices = recorded ? ChoicesOf(linked.source->kind) : std::nullopt;
+  if (choices && walk_.handlers.replay_routing) {
+    const int64_t samples = inputs[0].size(1), top_k = linked.source->integer("top_k");
+    inputs.push_back(ToDevice(walk_.handlers.replay_routing(launch.context, samples, top_k), rank_.device));
+  }
+  Tensors made = bound_.instruction(*launch.entry)
+                     .compute({*linked.source, launch.context, inputs, operands.parameters, operands.gradients,
+                               launch.overwrites});
+  if (choices && walk_.handlers.record_routing) walk_.handlers.record_routing(launch.context, made[*choices]);
+  inputs.clear();  // or the walker would keep values alive after the plan has freed them
+  return made;
+}
+
+void ProgramWalker::ComputeBoth(const Launch& launch, Tensors& inputs) {
+  const Launch& first = *launch.first;
+  Tensors of_first;
+  for (const Value* value : first.inputs) of_first.push_back(value->tensor);
+  inputs.clear();
+  for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
+  const SlotOperands &slots_of_first = OperandsOf(*first.entry), &slots = OperandsOf(*launch.entry);
+  Tensors made = bound_.instruction(*launch.entry)
+                     .joined({*first.entry->instruction->source, first.context, of_first, slots_of_first.parameters,
+                              slots_of_first.gradients},
+                             {*launch.entry->instruction->source, launch.context, inputs, slots.parameters,
+                              slots.gradients});
+  inputs.clear();
+  const size_t beside = first.outputs.size() - 1;
+  TORCH_CHECK(made.size() >= beside, made.size(), " outputs of two instructions instead of the planned ",
+              beside + launch.outputs.size());
+  const std::span<at::Tensor> all(made);
+  Keep(first, 1, all.first(beside));
+  Keep(launch, 0, all.subspan(beside));
+}
+
+// The outputs from number `from` on.
+void ProgramWalker::Keep(const Launch& launch, size_t from, std::span<at::Tensor> made) {
+  const LinkedInstruction& linked = *launch.entry->instruction;
+  TORCH_CHECK(from + made.size() == linked.outputs.size(), made.size(), " outputs instead of the planned ",
+              linked.outputs.size() - from);
   for (size_t i = 0; i < made.size(); ++i) {
-    if (launch.outputs[i] == nullptr) continue;  // state: changed in place
+    if (launch.outputs[from + i] == nullptr) continue;  // state: changed in place
     // The planned type of read data has the sample count of the largest lane; this lane may have fewer.
-    CheckType(linked.source->outputs[i], made[i], linked.op_class == OpClass::kData);
-    launch.outputs[i]->tensor = std::move(made[i]);
+    CheckType(linked.source->outputs[from + i], made[i], linked.op_class == OpClass::kData);
+    launch.outputs[from + i]->tensor = std::move(made[i]);
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,10 @@ class ProgramWalker {
     std::vector<ActionArguments::Part> parts;
     bool overwrites = false;  // ComputeContext::overwrites
     int64_t timed = -1;       // its number in the profile; -1: this step is not profiled
-    // Keeps the values alive if the instruction runs later, on another thread. Empty if it runs at once.
+    // Keeps the values alive if the instruction runs later: on another thread, or with the next. Empty if it runs at
+    // once.
     std::vector<std::shared_ptr<Value>> held;
+    std::shared_ptr<const Launch> first;  // the instruction before it, which is done together with it; null: none
   };
 
   bool RunAll();
@@ -71,6 +74,10 @@ class ProgramWalker {
   CallContext ContextOf(const LinkedEntry& entry) const;
   void Execute(const Launch& launch, Tensors& inputs);  // with the fail points around it
   void Carry(const Launch& launch, Tensors& inputs);
+  Tensors Compute(const Launch& launch, Tensors& inputs);
+  void ComputeBoth(const Launch& launch, Tensors& inputs);  // with the instruction before it
+  void Keep(const Launch& launch, size_t from, std::span<at::Tensor> made);
+  const SlotOperands& OperandsOf(const LinkedEntry& entry) const;
   FailPoint FailPointOf(const Launch& launch) const;
   // Everything that the walker does next comes after all work handed to streams so far.
   void JoinStreams();
@@ -105,6 +112,7 @@ class ProgramWalker {
   int64_t rounds_done_ = 0;           // of this evaluation, over all sets
   Launch launch_;            // of the instruction that runs on this thread; kept so that its vectors are reused
   Tensors inputs_;           // of the same
+  std::shared_ptr<const Launch> first_;  // of an instruction that waits for the next, to be done with it
   std::string list_, path_;  // "step 3", "step 3 > m.s0 m.s0.forward"
   int64_t path_call_ = -1;   // the call that path_ names
   std::vector<ProbePoint> probe_points_;  // in the order of the list

@@ -1,5 +1,6 @@
-// The table of fast forms of the CUDA build.
+// The tables of fast forms of the CUDA build.
 #include "executor/ops/fast/fast_form.h"
+#include "executor/ops/fast/joined_form.h"
 
 namespace planwright::executor::ops {
 
@@ -14,6 +15,17 @@ const FastForm* FindFastForm(OpKind kind) {
 #undef FAST_FORM
     default: return nullptr;
   }
+}
+
+const JoinedForm* FindJoinedForm(OpKind first, OpKind second) {
+#define JOINED_FORM(one, other)                                                       \
+  if (first == OpKind::k##one && second == OpKind::k##other) {                        \
+    static constexpr JoinedForm kForm = {&Takes##one##With##other, &Fast##one##With##other}; \
+    return &kForm;                                                                    \
+  }
+#include "executor/ops/joined_forms.def"
+#undef JOINED_FORM
+  return nullptr;
 }
 
 }  // namespace planwright::executor::ops

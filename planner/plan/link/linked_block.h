@@ -42,6 +42,8 @@ struct LinkedInstruction {
   int slots = -1;   // call with a frame: where its storages start (LinkedBlocks::storage)
   // Index of the input whose memory the first output takes over, if it dies there (OpInfo::overwrites); -1: none.
   int overwrites = -1;
+  // Whether it can be done as one with the next instruction of its block, or with the one before (joins.def).
+  bool joins_next = false, joins_last = false;
   std::span<const int> inputs, outputs;        // operands
   std::span<const int> frees;                  // values that lose their name in the list
   std::span<const int> parameters, gradients;  // indices in LinkedBlock::slots

@@ -1,0 +1,18 @@
+// Forms that do two compute instructions at once (planner/plan/link/joins.def): the second reads, right behind the
+// first, what the first makes as its first output, and nothing else reads that. So it is never written to memory. All of
+// them are for GPUs; without one, the two instructions take the forms that they have by themselves (forms.h).
+#pragma once
+
+#include "executor/ops/forms.h"
+
+namespace planwright::executor {
+
+// Returns what the first instruction makes beside its first output, then what the second makes. An undefined tensor
+// stands among the inputs of the second in the place of that output.
+using JoinedHandler = Tensors (*)(const ComputeContext& first, const ComputeContext& second);
+
+// Null: there is none for these instructions, by their planned types, their attributes and the device. Both take their
+// fast forms by themselves, if they have any.
+JoinedHandler ChooseJoinedForm(const ComputeBinding& first, const ComputeBinding& second);
+
+}  // namespace planwright::executor
