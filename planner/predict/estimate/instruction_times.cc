@@ -15,6 +15,9 @@ constexpr double kFullestRank = 1.1;
 
 bool Communicates(const LinkedInstruction& instruction) { return instruction.op_class == OpClass::kCommunication; }
 
+// The entry behind one that can be done as one with it: the next of the program, of the same call.
+const LinkedEntry& NextOf(const LinkedEntry& entry) { return *(&entry + 1); }
+
 }  // namespace
 
 InstructionTimes::InstructionTimes(const LinkedProgram& program, const InstructionCosts& costs, const Rates& rates,
@@ -83,7 +86,13 @@ double InstructionTimes::FullestOf(const LayerRows& layer, const LinkedInstructi
   return together ? layer.fullest_node : layer.fullest;
 }
 
+// The forms of executor/ops/joined_forms.def are for bf16 on GPUs.
+bool InstructionTimes::TakesJoinedForms() const {
+  return plan_.cluster.gpu != "none" && plan_.dtype() == DType::kBf16;
+}
+
 std::optional<ComputeUse> InstructionTimes::ComputeOf(const LinkedEntry& entry) const {
+  if (IsDoneBefore(entry)) return std::nullopt;
   if (entry.instruction->op_class == OpClass::kState) return StateUseOf(*entry.instruction);
   if (entry.instruction->op_class == OpClass::kCompute) return ComputeUseOf(entry, Rows::kMean);
   return std::nullopt;
@@ -106,6 +115,7 @@ InstructionTime InstructionTimes::Find(const LinkedEntry& entry) const {
     return seconds;
   };
   const auto communicate = [&](const CommunicationUse& use) { time.network = rates_.NetworkShare(use, time.seconds); };
+  if (IsDoneBefore(entry)) return {};
   if (instruction.op_class == OpClass::kState) {
     set(rates_.Compute(StateUseOf(instruction)));
   } else if (instruction.source->kind == OpKind::kExchange) {
@@ -213,11 +223,21 @@ ComputeUse InstructionTimes::ComputeUseOf(const LinkedEntry& entry, Rows rows) c
   };
   for (int input : instruction.inputs) add(TypeOf(entry, input));
   for (const Output& output : instruction.source->outputs) add(&output.type);
+  const bool joined = instruction.joins_next && TakesJoinedForms();
+  if (joined) {
+    // The value between them is neither written nor read.
+    const LinkedInstruction& next = *NextOf(entry).instruction;
+    const int between = instruction.outputs.front();
+    for (int input : next.inputs) add(input == between ? nullptr : TypeOf(entry, input));
+    for (const Output& output : next.source->outputs) add(&output.type);
+    use.bytes -= Bytes(TypeOf(entry, between), rows), mean -= Bytes(TypeOf(entry, between), Rows::kMean);
+  }
   if (instruction.number < program_.blocks().instructions()) use.flops = samples * costs_.flops(instruction);
   // FLOPs of experts grow with their rows, as their values do.
   if (rows == Rows::kMost && mean > 0) use.flops *= use.bytes / mean;
   if (rows == Rows::kMost) use.flops *= MostDocuments(entry);
   use.bytes += SlotBytes(entry);
+  if (joined) use.bytes += SlotBytes(NextOf(entry));
   return use;
 }
 

@@ -32,8 +32,9 @@ class InstructionTimes {
   InstructionTimes(const LinkedProgram& program, const InstructionCosts& costs, const Rates& rates,
                    CommunicationUses& uses, const RankClass& ranks, const ExpertRows* rows = nullptr);
 
-  // What an entry is a use of, with the mean number of rows; nullopt: it is of another class. A communication that no
-  // other rank takes part in has one member.
+  // What an entry is a use of, with the mean number of rows; nullopt: it is of another class, or it is done as one with
+  // the entry before it (planner/plan/link/joins.def), which then has the time and the bytes of both. A communication
+  // that no other rank takes part in has one member.
   std::optional<ComputeUse> ComputeOf(const LinkedEntry& entry) const;
   std::optional<CommunicationUse> CommunicationOf(const LinkedEntry& entry) const;
 
@@ -48,6 +49,8 @@ class InstructionTimes {
   enum class Rows { kMean, kMost };
 
   InstructionTime Find(const LinkedEntry& entry) const;
+  bool TakesJoinedForms() const;
+  bool IsDoneBefore(const LinkedEntry& entry) const { return entry.instruction->joins_last && TakesJoinedForms(); }
   // How many times the mean number of rows the one has that others wait for.
   double FullestOf(const LayerRows& layer, const LinkedInstruction& instruction) const;
   const LayerRows* RowsOf(const LinkedEntry& entry) const;  // null: its layer has no rows of its own
