@@ -1,7 +1,7 @@
 // The `executor` program: one rank of a run.
 #include <csignal>
 
-#include "executor/ops/forms.h"
+#include "executor/ops/joined_forms.h"
 #include "executor/rank/rank_main.h"
 #include "planner/base/process/inherited.h"
 #include "planner/verify/verify.h"
@@ -23,5 +23,5 @@ absl::Status CheckPlan(Plan& plan) {
 int main(int argc, char** argv) {
   using namespace planwright::executor;
   planwright::SettleInherited({SIGUSR1});  // its launcher blocks it until the rank listens
-  return RankMain(argc, argv, {.compute = ChooseForm, .prepare = CheckPlan});
+  return RankMain(argc, argv, {.compute = ChooseForm, .joined = ChooseJoinedForm, .prepare = CheckPlan});
 }

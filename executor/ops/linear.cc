@@ -39,7 +39,12 @@ Tensors RunLinearInputGrad(const ComputeContext& context) {
 
 Tensors RunLinearWeightGrad(const ComputeContext& context) {
   const at::Tensor dy = AsRows(context.inputs[0]);
-  AddProduct(context.gradients[0], dy.t(), AsRows(context.inputs[1]));
+  const at::Tensor x = AsRows(context.inputs[1]);
+  if (context.writes_gradient) {
+    SetProduct(context.gradients[0], dy.t(), x);
+    return {};
+  }
+  AddProduct(context.gradients[0], dy.t(), x);
   if (context.gradients.size() > 1) context.gradients[1].add_(dy.sum(0, false, WideType(dy)));
   return {};
 }

@@ -1,6 +1,7 @@
 #include "executor/ops/tensor_math.h"
 
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
 
 #include "executor/base/tensors.h"
@@ -19,6 +20,17 @@ void AddProduct(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b)
     at::addmm_out(out, out, a, b, sum.scalar_type());  // cuBLAS adds products of bf16 matrices to an fp32 sum
   } else {
     sum.addmm_(a.to(sum.scalar_type()), b.to(sum.scalar_type()));  // CPUs have no such product: widen the factors
+  }
+}
+
+void SetProduct(const at::Tensor& product, const at::Tensor& a, const at::Tensor& b) {
+  at::Tensor out = product;
+  if (product.scalar_type() == a.scalar_type()) {
+    at::mm_out(out, a, b);
+  } else if (product.is_cuda() && a.size(1) > 0) {
+    at::mm_out(out, a, b, product.scalar_type());
+  } else {
+    at::mm_out(out, a.to(product.scalar_type()), b.to(product.scalar_type()));
   }
 }
 

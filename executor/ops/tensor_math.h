@@ -37,5 +37,7 @@ at::Tensor Indices(const std::vector<int64_t>& values, at::Device device);
 // sum += a b, for matrices. With bf16 factors and an fp32 sum the product is never rounded to bf16: weight gradients
 // are sums over microbatches and lose small terms otherwise.
 void AddProduct(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b);
+// product = a b, by the same rules. What was there is not read.
+void SetProduct(const at::Tensor& product, const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace planwright::executor::ops

@@ -1,5 +1,6 @@
 #include "executor/optimizer/module_state.h"
 
+#include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -156,10 +157,13 @@ void ModuleState::RefreshMasters() {
   }
 }
 
-void ModuleState::ZeroGradients() {
-  for (BucketState& bucket : buckets_) {
-    if (bucket.gradients.defined()) bucket.gradients.zero_();
+// What lies between storages is 0 and stays so.
+void ModuleState::ZeroGradients(const std::vector<bool>& written) {
+  std::vector<at::Tensor> gradients;
+  for (size_t i = 0; i < storages_.size(); ++i) {
+    if (storages_[i].gradient.defined() && !written[i]) gradients.push_back(storages_[i].gradient);
   }
+  if (!gradients.empty()) at::_foreach_zero_(gradients);  // many small ones in a few launches
 }
 
 }  // namespace planwright::executor

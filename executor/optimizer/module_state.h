@@ -98,7 +98,9 @@ class ModuleState {
   void RefreshMasters();
   // The masters were loaded with the weights, which are rounded from them: the next RefreshMasters leaves them.
   void KeepMasters() { keeps_masters_ = true; }
-  void ZeroGradients();
+  // At the begin of a step. `written`: by storage, whether the step writes its gradient before it adds to it, so that
+  // nothing has to be cleared (planner/plan/link/first_additions.h).
+  void ZeroGradients(const std::vector<bool>& written);
 
  private:
   const Module* module_;

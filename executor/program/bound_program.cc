@@ -21,7 +21,7 @@ std::chrono::nanoseconds Nanoseconds(double seconds) {
 
 BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, const Walk& walk, StepReports& reports,
                            EvaluationReports& evaluations)
-    : program_(program), rank_(rank), handlers_(walk.handlers), reports_(reports), evaluations_(evaluations),
+    : program_(program), first_additions_(program), rank_(rank), handlers_(walk.handlers), reports_(reports), evaluations_(evaluations),
       instructions_(program.instructions()), calls_(program.calls().size()), bound_calls_(program.calls().size()) {
   // Texts and contexts are made for all entries now. Operands and actions wait for Bind: setup allocates what they
   // name.
@@ -83,7 +83,9 @@ void BoundProgram::BindInstruction(const LinkedEntry& entry) {
       if (linked.joins_last) BindJoined(entry, module);
       return;
     case OpClass::kCommunication: bound.action = BindCommunication(linked, rank_); return;
-    case OpClass::kState: bound.action = BindState(linked, module, rank_, handlers_, reports_, evaluations_); return;
+    case OpClass::kState: 
+      bound.action = BindState(linked, module, first_additions_, rank_, handlers_, reports_, evaluations_);
+      return;
     case OpClass::kStorage: bound.action = BindStorage(linked, rank_, handlers_); return;
   }
 }
@@ -115,7 +117,7 @@ ComputeHandler BoundProgram::BindCompute(const LinkedEntry& entry, const Module*
   return form.run;
 }
 
-// A value that is probed is made, and so are both where an executor of tests has put something in the place of a form.
+// A value that is probed is made.
 void BoundProgram::BindJoined(const LinkedEntry& entry, const Module* module) {
   const LinkedInstruction &second = *entry.instruction, &first = *(&second - 1);
   const LinkedCall& call = program_.calls()[entry.call];
@@ -123,11 +125,10 @@ void BoundProgram::BindJoined(const LinkedEntry& entry, const Module* module) {
   const std::string& between = first.source->outputs.front().name;
   const bool probed = std::any_of(probes.begin(), probes.end(), [&](const Probe& probe) { return probe.value == between; });
   BoundInstruction &of_first = instructions_[first.number], &of_second = instructions_[second.number];
-  if (probed || of_first.context || of_second.context) return;
+  if (!handlers_.joined || probed || of_first.context || of_second.context) return;
   const SlotOperands* slots = calls_[entry.call].operands;
-  const ComputeBinding one = BindingOf(call, first, module, slots), other = BindingOf(call, second, module, slots);
-  if (of_first.compute != ChooseForm(one).run || of_second.compute != ChooseForm(other).run) return;
-  of_second.joined = ChooseJoinedForm(one, other);
+  of_second.joined =
+      handlers_.joined(BindingOf(call, first, module, slots), BindingOf(call, second, module, slots));
   of_first.done_by_next = of_second.joined != nullptr;
   if (of_first.done_by_next) ++joined_;
 }

@@ -14,6 +14,7 @@
 #include "executor/program/actions.h"
 #include "executor/program/step_reports.h"
 #include "executor/program/walk.h"
+#include "planner/plan/link/first_additions.h"
 #include "planner/plan/link/linked_program.h"
 
 namespace planwright::executor {
@@ -56,6 +57,7 @@ class BoundProgram {
     return instructions_[entry.instruction->number];
   }
   const BoundCall& call(const LinkedEntry& entry) const { return calls_[entry.call]; }
+  const FirstAdditions& first_additions() const { return first_additions_; }
 
   // How many compute instructions are bound, how many of each kind in their fast form, and how many are done together
   // with the one before them, for the log.
@@ -72,6 +74,7 @@ class BoundProgram {
   const SlotOperands* SlotOperandsOf(const LinkedCall& call);
 
   const LinkedProgram& program_;
+  const FirstAdditions first_additions_;
   Rank& rank_;
   const Handlers& handlers_;
   StepReports& reports_;

@@ -46,7 +46,7 @@ class ProgramWalker {
     CallContext context;
     std::vector<Value*> inputs, outputs;  // null: state
     std::vector<ActionArguments::Part> parts;
-    bool overwrites = false;  // ComputeContext::overwrites
+    bool overwrites = false, writes_gradient = false;  // of ComputeContext
     int64_t timed = -1;       // its number in the profile; -1: this step is not profiled
     // Keeps the values alive if the instruction runs later: on another thread, or with the next. Empty if it runs at
     // once.

@@ -25,10 +25,16 @@ Action WithoutOutputs(Work work) {
   };
 }
 
-Action BindBeginStep(Rank& rank, const Handlers& handlers, StepReports& reports) {
+Action BindBeginStep(Rank& rank, const FirstAdditions& additions, const Handlers& handlers, StepReports& reports) {
   // Bound after setup, so the modules exist; their addresses in the map do not change.
-  std::vector<ModuleState*> modules;
-  for (auto& [name, module] : rank.modules) modules.push_back(&module);
+  std::vector<std::pair<ModuleState*, std::vector<bool>>> modules;
+  for (size_t m = 0; m < rank.plan.modules.size(); ++m) {
+    const auto module = rank.modules.find(rank.plan.modules[m].name);
+    if (module == rank.modules.end()) continue;
+    std::vector<bool> written;
+    for (size_t i = 0; i < rank.plan.modules[m].storages.size(); ++i) written.push_back(additions.IsWritten(m, i));
+    modules.emplace_back(&module->second, std::move(written));
+  }
   return WithoutOutputs([modules, &rank, &handlers, &reports](const ActionArguments& arguments) {
     reports.Begin();
     rank.step.Begin(arguments.call.step);
@@ -38,7 +44,7 @@ Action BindBeginStep(Rank& rank, const Handlers& handlers, StepReports& reports)
     for (size_t i = 0; i < rank.step.part_rates.size(); ++i)
       rank.step.part_rates[i] = RatesAt(rank.plan, static_cast<int>(i), consumed);
     // Handlers add to gradients, over all microbatches of the step.
-    for (ModuleState* module : modules) module->ZeroGradients();
+    for (const auto& [module, written] : modules) module->ZeroGradients(written);
     if (handlers.asked_to_stop && handlers.asked_to_stop()) rank.step.sum("$integers.stop_requests").fill_(1);
   });
 }
@@ -114,8 +120,8 @@ BucketState& BucketOf(const Instruction& instruction, Rank& rank) {
 
 }  // namespace
 
-Action BindState(const LinkedInstruction& linked, const Module* module, Rank& rank, const Handlers& handlers,
-                 StepReports& reports, EvaluationReports& evaluations) {
+Action BindState(const LinkedInstruction& linked, const Module* module, const FirstAdditions& additions, Rank& rank,
+                 const Handlers& handlers, StepReports& reports, EvaluationReports& evaluations) {
   const Instruction& instruction = *linked.source;
   switch (instruction.kind) {
     case OpKind::kAllocateParameters: {
@@ -131,7 +137,7 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
                                 const ActionArguments&) { handlers.parameters(kind, state, rank.step, rank.notes); });
     case OpKind::kRefreshMasters:
       return WithoutOutputs([&state = ModuleOf(instruction, rank)](const ActionArguments&) { state.RefreshMasters(); });
-    case OpKind::kBeginStep: return BindBeginStep(rank, handlers, reports);
+    case OpKind::kBeginStep: return BindBeginStep(rank, additions, handlers, reports);
     case OpKind::kAccumulate:
       return BindAccumulate(instruction, linked.module >= 0 ? &rank.plan.modules[linked.module] : module, rank);
     case OpKind::kAccumulateRows:

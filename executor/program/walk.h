@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "executor/base/fail_point.h"
-#include "executor/ops/forms.h"
+#include "executor/ops/joined_forms.h"
 #include "executor/program/rank.h"
 #include "executor/streams/streams.h"
 #include "executor/telemetry/recorder.h"
@@ -37,6 +37,8 @@ struct StepSpan {
 struct Handlers {
   // The form in which an instruction runs, asked once; its `run` is null if there is none for the kind.
   std::function<ComputeForm(const ComputeBinding&)> compute;
+  // The form that does two neighbours at once, asked once; null if there is none for them. Empty: there are none.
+  std::function<JoinedHandler(const ComputeBinding& first, const ComputeBinding& second)> joined = {};
   // Runs a read of samples and returns its outputs.
   std::function<Tensors(const Instruction&, const CallContext&)> data;
   // Runs initialize_parameters or load_parameters: fills the storages of a module, but not its master weights. `step`

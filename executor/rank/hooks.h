@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "executor/base/fail_point.h"
-#include "executor/ops/forms.h"
+#include "executor/ops/joined_forms.h"
 #include "executor/streams/streams.h"
 #include "planner/plan/plan.h"
 
@@ -14,6 +14,8 @@ namespace planwright::executor {
 
 struct RankMainHooks {
   std::function<ComputeForm(const ComputeBinding&)> compute;  // ChooseForm of executor/ops/forms.h
+  // ChooseJoinedForm of executor/ops/joined_forms.h; empty: each instruction runs by itself.
+  std::function<JoinedHandler(const ComputeBinding& first, const ComputeBinding& second)> joined = {};
   // Called with the plan as loaded, before any peer is contacted. An error ends the rank with that message.
   std::function<absl::Status(Plan&)> prepare;
   BeforeInstruction before_instruction = {};  // executor/streams/streams.h

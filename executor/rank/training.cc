@@ -97,7 +97,7 @@ Handlers MakeHandlers(const TrainingParts& parts) {
   const Assignment& assignment = parts.assignment;
   StartPoint& start = parts.start;
   StartUp& start_up = parts.start_up;
-  Handlers handlers = {.compute = parts.hooks.compute};
+  Handlers handlers = {.compute = parts.hooks.compute, .joined = parts.hooks.joined};
   start_up.Enter("data");
   const RankOptions& options = assignment.options;
   const RankSamples samples = OpenSamples(assignment.plan, assignment.role(), assignment.steps > 0,

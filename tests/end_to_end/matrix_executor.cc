@@ -24,7 +24,7 @@
 #include <string>
 #include <thread>
 
-#include "executor/ops/forms.h"
+#include "executor/ops/joined_forms.h"
 #include "executor/rank/rank_main.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/wire/fork/become_rank.h"
@@ -88,6 +88,7 @@ int main(int argc, char** argv) {
   const bool planned = Variable("RANK") == Variable("PLANWRIGHT_FAULT_RANK");
   return RankMain(argc, argv,
                   {.compute = ChooseForm,
+                   .joined = ChooseJoinedForm,
                    .prepare = any_plan,
                    .fail_point = planned ? FailPointHook(PassFailPoint) : FailPointHook()});
 }

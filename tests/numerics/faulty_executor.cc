@@ -4,7 +4,7 @@
 //                    misplaced_expert_rows | plan:NAME (faults/plan_fault.h) | statement:NAME (mutated_plan.h)
 // Or with files of samples on rank 3 that are those of another folder, as on another node:
 //   PLANWRIGHT_FAULT=other_files:FOLDER
-// Or with instructions moved to other streams, which must not change any result:
+// Or with instructions moved to other streams, and neighbours done at once, which must not change any result:
 //   PLANWRIGHT_FAULT=random_streams:SEED
 // Or with the plan's own streams delayed at random:
 //   PLANWRIGHT_FAULT=delayed_streams
@@ -23,7 +23,8 @@
 #include <string_view>
 #include <thread>
 
-#include "executor/ops/forms.h"
+#include "executor/ops/fast/joined_form.h"
+#include "executor/ops/joined_forms.h"
 #include "executor/rank/rank_main.h"
 #include "planner/compile/groups/derive_groups.h"
 #include "planner/compile/schedule/blocks/block_builder.h"
@@ -48,8 +49,10 @@ Tensors MergeShiftedRows(const ComputeContext& context) {
 
 // Only the gradient of o_proj: one weight among many.
 Tensors AddGradientTwice(const ComputeContext& context) {
-  if (context.instruction.gradients.front() == "o_proj") ops::RunLinearWeightGrad(context);
-  return ops::RunLinearWeightGrad(context);
+  ops::RunLinearWeightGrad(context);
+  if (context.instruction.gradients.front() != "o_proj") return {};
+  return ops::RunLinearWeightGrad(
+      {context.instruction, context.call, context.inputs, context.parameters, context.gradients});
 }
 
 Tensors MisplaceExpertRows(const ComputeContext& context) {
@@ -65,6 +68,14 @@ ComputeForm FaultyForm(const ComputeBinding& binding) {
   if (fault == "doubled_gradient" && kind == OpKind::kLinearWeightGrad) return {AddGradientTwice};
   if (fault == "misplaced_expert_rows" && kind == OpKind::kExperts) return {MisplaceExpertRows};
   return ChooseForm(binding);
+}
+
+// Where ranks have no kernels for two instructions at once, it is one after the other, in the place of both.
+Tensors DoBoth(const ComputeContext& first, const ComputeContext& second) {
+  return ops::OneByOne(PlainFormOf(first.instruction.kind), first, PlainFormOf(second.instruction.kind), second);
+}
+JoinedHandler JoinedForm(const ComputeBinding& first, const ComputeBinding& second) {
+  return first.device.is_cuda() ? ChooseJoinedForm(first, second) : DoBoth;
 }
 
 // "random_streams:7": instructions are put on three streams at random, the same on all ranks, and delayed at random,
@@ -164,8 +175,10 @@ int main(int argc, char** argv) {
   using namespace planwright::executor;
   const bool cuda = std::find(argv, argv + argc, std::string_view("cuda")) != argv + argc;
   const BeforeInstruction delay = [cuda] { Delay(cuda); };
+  const bool sound = StreamSeed() || Fault() == "delayed_streams";
   return RankMain(argc, argv,
                   {.compute = FaultyForm,
+                   .joined = sound ? JoinedForm : nullptr,
                    .prepare = DamagePlan,
-                   .before_instruction = StreamSeed() || Fault() == "delayed_streams" ? delay : nullptr});
+                   .before_instruction = sound ? delay : nullptr});
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "planner/plan/lane_fullness.h"
+#include "planner/plan/link/first_additions.h"
 #include "planner/plan/op_costs.h"
 #include "planner/plan/sample_documents.h"
+#include "planner/plan/shard_map.h"
 
 namespace planwright {
 namespace {
@@ -245,12 +247,17 @@ ComputeUse InstructionTimes::ComputeUseOf(const LinkedEntry& entry, Rows rows) c
 ComputeUse InstructionTimes::StateUseOf(const LinkedInstruction& instruction) const {
   ComputeUse use{.kind = instruction.source->kind, .dtype = plan_.dtype()};
   const auto wide = static_cast<double>(DTypeBytes(plan_.master()));
-  if (use.kind == OpKind::kBeginStep) {  // zeroes all gradients
-    for (const Module& module : plan_.modules) {
+  if (use.kind == OpKind::kBeginStep) {  // zeroes gradients, but for those that the step writes first
+    const FirstAdditions additions(program_);
+    for (size_t m = 0; m < plan_.modules.size(); ++m) {
+      const Module& module = plan_.modules[m];
       if (!module.grid.contains(ranks_.first_rank())) continue;
       const int stage = CoordinateOf(module.grid, ranks_.first_rank(), Axis::kPp);
-      for (const Bucket& bucket : module.buckets)
-        use.bytes += bucket.stage == stage ? wide * static_cast<double>(bucket.elements) : 0;
+      for (size_t i = 0; i < module.storages.size(); ++i) {
+        const Storage& storage = module.storages[i];
+        if (storage.stage == stage && storage.bucket >= 0 && !additions.IsWritten(m, i))
+          use.bytes += wide * static_cast<double>(ElementsOf(storage.shape));
+      }
     }
     return use;
   }

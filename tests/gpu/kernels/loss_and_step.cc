@@ -103,7 +103,7 @@ void AddStepCases(std::vector<KernelCase>& cases) {
       {"square_norm of 1e9", 4 * kBillion, 0, 0.9, [=] { forms.square_norm(step->bucket, step->state.squares[0]); }});
   cases.push_back(
       {"adamw of 1e9", 30 * kBillion, 0, 7.1, [=] { forms.adamw(step->plan.optimizer, step->state, step->bucket); }});
-  cases.push_back({"zero gradients of 1e9", 4 * kBillion, 0, 0.9, [=] { step->module.ZeroGradients(); }});
+  cases.push_back({"zero gradients of 1e9", 4 * kBillion, 0, 0.9, [=] { step->module.ZeroGradients({false, false}); }});
 }
 
 }  // namespace
