@@ -19,6 +19,7 @@
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
 #include "executor/program/exit_error.h"
+#include "executor/streams/copy_ahead.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/threads/threads.h"
 
@@ -152,7 +153,7 @@ void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device
   handlers.data = [steps, evaluated, device](const Instruction& instruction, const CallContext& call) {
     ReadAhead& ahead = call.evaluation >= 0 ? (*evaluated)->ahead : steps->ahead;
     Tensors values = WithFiles([&] { return ahead.Take(instruction, call); });
-    for (size_t i = 0; i < ReadForDevice(instruction.kind); ++i) values[i] = ToDevice(values[i], device);
+    for (size_t i = 0; i < ReadForDevice(instruction.kind); ++i) values[i] = CopyAhead(values[i], device);
     return values;
   };
 }
