@@ -13,8 +13,9 @@ set_target_properties(torch PROPERTIES PLANWRIGHT_SEES_TORCH TRUE)
 target_link_libraries(torch INTERFACE "${PLANWRIGHT_TORCH}/lib/libtorch_cpu.so" "${PLANWRIGHT_TORCH}/lib/libc10.so")
 target_link_options(torch INTERFACE "-Wl,-rpath,${PLANWRIGHT_TORCH}/lib" "-Wl,--allow-shlib-undefined")
 
-# GPUs: libtorch_cuda of the same LibTorch, CUDA's runtime, and NCCL. Builds without a GPU, and what is built starts
-# without a GPU and without its driver, too: only LibTorch looks for the driver, when something asks for a device.
+# GPUs: libtorch_cuda of the same LibTorch, CUDA's runtime, cuBLASLt, and NCCL. Builds without a GPU, and what is built
+# starts without a GPU and without its driver, too: only LibTorch looks for the driver, when something asks for a
+# device.
 option(PLANWRIGHT_CUDA "build the executor for NVIDIA GPUs (needs CUDA and NCCL headers)" OFF)
 if(PLANWRIGHT_CUDA)
   if(NOT EXISTS "${PLANWRIGHT_TORCH}/lib/libtorch_cuda.so")
@@ -40,12 +41,17 @@ if(PLANWRIGHT_CUDA)
   find_library(NCCL_LIBRARY nccl HINTS ${nccl_wheel}/lib ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib
                REQUIRED NO_CACHE)
   get_filename_component(nccl_folder "${NCCL_LIBRARY}" DIRECTORY)
+  # Likewise cuBLASLt, which works on handles that LibTorch makes: it must be the very library that LibTorch loads.
+  get_filename_component(cuda_wheel "${PLANWRIGHT_TORCH}/../nvidia/cu${CUDAToolkit_VERSION_MAJOR}" ABSOLUTE)
+  find_library(CUBLASLT_LIBRARY cublasLt HINTS ${cuda_wheel}/lib ${CUDAToolkit_LIBRARY_DIR}
+               ${CUDAToolkit_LIBRARY_ROOT}/lib REQUIRED NO_CACHE)
+  get_filename_component(cublas_folder "${CUBLASLT_LIBRARY}" DIRECTORY)
   add_library(torch_cuda INTERFACE)
   target_compile_definitions(torch_cuda INTERFACE PLANWRIGHT_CUDA)
   target_include_directories(torch_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS} ${NCCL_INCLUDE})
   target_link_libraries(torch_cuda INTERFACE torch)
   target_link_options(torch_cuda INTERFACE "-Wl,--no-as-needed" "${PLANWRIGHT_TORCH}/lib/libtorch_cuda.so"
-                      "${PLANWRIGHT_TORCH}/lib/libc10_cuda.so" "${NCCL_LIBRARY}" "-Wl,--as-needed"
-                      "-Wl,-rpath,${nccl_folder}")
+                      "${PLANWRIGHT_TORCH}/lib/libc10_cuda.so" "${CUBLASLT_LIBRARY}" "${NCCL_LIBRARY}"
+                      "-Wl,--as-needed" "-Wl,-rpath,${nccl_folder}" "-Wl,-rpath,${cublas_folder}")
   target_link_libraries(torch_cuda INTERFACE CUDA::cudart)
 endif()

@@ -1,0 +1,46 @@
+// A linear layer and the residual sum behind it as one product (summed_product.h). The sum is rounded once: the layer's
+// output is not rounded, as it is never written.
+#include "executor/ops/fast/joined_form.h"
+#include "executor/ops/fast/planned_types.h"
+#include "executor/ops/fast/row_kernels.h"
+#include "executor/ops/fast/summed_product.h"
+
+namespace planwright::executor::ops {
+namespace {
+
+bool TakesSum(const ComputeBinding& linear, const ComputeBinding& sum) {
+  return sum.inputs.size() == 2 && PlannedInBf16(linear, 1) && PlannedInBf16(sum, 2) &&
+         sum.inputs[0]->dims == sum.inputs[1]->dims && InWholeVectors(*linear.inputs[0]) &&
+         InWholeVectors(*sum.inputs[0]) && InBf16Elements(linear.parameters[0]);
+}
+
+// `bias`: of either of them; undefined: neither has one.
+Tensors LinearAndSum(const ComputeContext& linear, ComputeHandler sum_form, const ComputeContext& sum,
+                     const at::Tensor& bias) {
+  const at::Tensor &x = linear.inputs[0], &weight = linear.parameters[0], &residual = sum.inputs[1 - PlaceOfFirst(sum)];
+  const bool lie_well =
+      LiesInVectors(x) && LiesInVectors(weight) && LiesInVectors(residual) && (!bias.defined() || LiesInVectors(bias));
+  if (!lie_well || x.numel() == 0) return OneByOne(RunLinear, linear, sum_form, sum);
+  return {SummedProduct(x, weight, residual, bias)};
+}
+
+}  // namespace
+
+bool TakesLinearWithAdd(const ComputeBinding& linear, const ComputeBinding& sum) {
+  return TakesSum(linear, sum) && (linear.parameters.size() == 1 || InBf16Elements(linear.parameters[1]));
+}
+
+// A product adds one bias.
+bool TakesLinearWithAddResidualBias(const ComputeBinding& linear, const ComputeBinding& sum) {
+  return TakesSum(linear, sum) && linear.parameters.size() == 1 && InBf16Elements(sum.parameters[0]);
+}
+
+Tensors FastLinearWithAdd(const ComputeContext& linear, const ComputeContext& sum) {
+  return LinearAndSum(linear, RunAdd, sum, linear.parameters.size() == 1 ? at::Tensor() : linear.parameters[1]);
+}
+
+Tensors FastLinearWithAddResidualBias(const ComputeContext& linear, const ComputeContext& sum) {
+  return LinearAndSum(linear, RunAddResidualBias, sum, sum.parameters[0]);
+}
+
+}  // namespace planwright::executor::ops

@@ -1,0 +1,126 @@
+#include "executor/ops/fast/summed_product.h"
+
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/Exceptions.h>
+#include <ATen/ops/empty_like.h>
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace planwright::executor::ops {
+namespace {
+
+// What the choice of a kernel depends on.
+struct Shape {
+  int64_t rows = 0, in = 0, out = 0;
+  uint32_t alignment = 256;  // of the operand with the least, in bytes; more than 256 makes no difference
+  bool biased = false;
+  int device = 0;
+
+  auto operator<=>(const Shape&) const = default;
+};
+
+// The largest power of two that divides an operand's address, up to 256.
+uint32_t AlignmentOf(const at::Tensor& x) {
+  const auto address = reinterpret_cast<uintptr_t>(x.const_data_ptr());
+  return static_cast<uint32_t>(std::min<uintptr_t>(address & (~address + 1), 256));
+}
+
+// What lies by rows for LibTorch lies by columns for cuBLAS: there it is sum^T [o,rows] = W [o,i] x^T [i,rows], where
+// the memory of W holds its transpose. Each row of sum^T has one element of the bias. Residual and sum lie alike.
+struct Problem {
+  cublasLtMatmulDescOpaque_t product;
+  cublasLtMatrixLayoutOpaque_t weight, x, sum;
+
+  Problem(const Shape& shape, const void* bias) {
+    TORCH_CUDABLAS_CHECK(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    Set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+    if (bias != nullptr) {
+      Set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    }
+    const auto lay_out = [](cublasLtMatrixLayoutOpaque_t& matrix, int64_t rows, int64_t columns) {
+      TORCH_CUDABLAS_CHECK(cublasLtMatrixLayoutInit(&matrix, CUDA_R_16BF, rows, columns, rows));
+    };
+    lay_out(weight, shape.in, shape.out);
+    lay_out(x, shape.in, shape.rows);
+    lay_out(sum, shape.out, shape.rows);
+  }
+
+ private:
+  template <typename T>
+  void Set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    TORCH_CUDABLAS_CHECK(cublasLtMatmulDescSetAttribute(&product, attribute, &value, sizeof(value)));
+  }
+};
+
+cublasLtMatmulAlgo_t Choose(cublasLtHandle_t handle, const Shape& shape, Problem& problem, size_t workspace) {
+  cublasLtMatmulPreferenceOpaque_t wanted;
+  TORCH_CUDABLAS_CHECK(cublasLtMatmulPreferenceInit(&wanted));
+  const auto want = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    TORCH_CUDABLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(&wanted, attribute, &value, sizeof(value)));
+  };
+  want(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{workspace});
+  // Where parts of a sum are made apart, they are kept in fp32.
+  want(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    want(operand, shape.alignment);
+  cublasLtMatmulHeuristicResult_t best;
+  int found = 0;
+  TORCH_CUDABLAS_CHECK(cublasLtMatmulAlgoGetHeuristic(handle, &problem.product, &problem.weight, &problem.x,
+                                                      &problem.sum, &problem.sum, &wanted, 1, &best, &found));
+  TORCH_CHECK(found == 1 && best.state == CUBLAS_STATUS_SUCCESS, "cuBLASLt has no product of [", shape.rows, ",",
+              shape.in, "] with [", shape.out, ",", shape.in, "] in bf16 that adds a matrix",
+              shape.biased ? " and a bias" : "");
+  return best.algo;
+}
+
+// The choice costs tens of microseconds of the host, and all layers of a microbatch ask for the same few. Where the
+// number of rows is another one in each microbatch, old shapes never come again: the bound keeps them from piling up.
+cublasLtMatmulAlgo_t AlgorithmFor(cublasLtHandle_t handle, const Shape& shape, Problem& problem, size_t workspace) {
+  constexpr size_t kMostShapes = 256;
+  static std::mutex mutex;
+  static std::map<Shape, cublasLtMatmulAlgo_t> chosen;
+  const std::lock_guard lock(mutex);
+  if (const auto known = chosen.find(shape); known != chosen.end()) return known->second;
+  const cublasLtMatmulAlgo_t algorithm = Choose(handle, shape, problem, workspace);
+  if (chosen.size() == kMostShapes) chosen.clear();
+  chosen.emplace(shape, algorithm);
+  return algorithm;
+}
+
+}  // namespace
+
+at::Tensor SummedProduct(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& residual,
+                         const at::Tensor& bias) {
+  Shape shape = {.in = weight.size(1), .out = weight.size(0), .biased = bias.defined(), .device = x.get_device()};
+  shape.rows = x.numel() / shape.in;
+  TORCH_CHECK(x.size(-1) == shape.in && residual.size(-1) == shape.out && residual.numel() == shape.rows * shape.out,
+              "a product of rows ", x.sizes(), " with a weight ", weight.sizes(), " cannot be added to ",
+              residual.sizes());
+  TORCH_CHECK(!bias.defined() || bias.numel() == shape.out, "a bias ", bias.sizes(), " is none of a weight ",
+              weight.sizes());
+  const at::Tensor sum = at::empty_like(residual);
+  for (const at::Tensor* operand : {&x, &weight, &residual, &bias, &sum}) {
+    if (operand->defined()) shape.alignment = std::min(shape.alignment, AlignmentOf(*operand));
+  }
+
+  // The workspace that LibTorch itself has for products of this thread on this stream.
+  cublasLtHandle_t handle = at::cuda::getCurrentCUDABlasLtHandle();
+  const size_t workspace = at::cuda::getCUDABlasLtWorkspaceSize();
+  Problem problem(shape, bias.defined() ? bias.const_data_ptr() : nullptr);
+  const cublasLtMatmulAlgo_t algorithm = AlgorithmFor(handle, shape, problem, workspace);
+  const float one = 1;
+  TORCH_CUDABLAS_CHECK(cublasLtMatmul(handle, &problem.product, &one, weight.const_data_ptr(), &problem.weight,
+                                      x.const_data_ptr(), &problem.x, &one, residual.const_data_ptr(), &problem.sum,
+                                      sum.mutable_data_ptr(), &problem.sum, &algorithm,
+                                      at::cuda::getCUDABlasLtWorkspace(), workspace, at::cuda::getCurrentCUDAStream()));
+  return sum;
+}
+
+}  // namespace planwright::executor::ops
