@@ -67,6 +67,7 @@ int Main(int argc, char** argv) {
   Time(OuterProductCases(), wanted);
   Time(DecoderCases(), wanted);
   Time(ImageCases(), wanted);
+  Time(JoinedSumCases(), wanted);
   Time(DenseCases(), wanted);
   Time(LossAndStepCases(), wanted);
   return 0;
