@@ -2,8 +2,7 @@
 // weights in registers while they go from row to row. Neighbouring lanes have neighbouring heads of the same row.
 #include <type_traits>
 
-#include "executor/kernels/head_rows.h"
-#include "executor/kernels/row_math.cuh"
+#include "executor/kernels/head_rows.cuh"
 
 namespace planwright::executor::ops {
 namespace {
@@ -12,14 +11,6 @@ constexpr int kThreads = 256;
 constexpr int kForwardRows = 4, kBackwardRows = 2;  // taken at a time
 // Thread blocks of the backward, four on each of the 132 multiprocessors of an H200: ops.def counts their partial sums.
 constexpr int64_t kBackwardBlocks = 132 * 4;
-
-// The sum over the lanes of a head, the same bits in each of them.
-template <int kLanes>
-__device__ __forceinline__ float HeadSum(float value) {
-#pragma unroll
-  for (int apart = kLanes / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(kAllLanes, value, apart);
-  return value;
-}
 
 // This thread's head, and its vector of it.
 template <int kLanes>
@@ -119,25 +110,12 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (partials == nullptr) return;
 
-  // The heads of this block that have one weight add up, in their order.
   __shared__ float terms[kThreads * kVector];  // [heads of the block, kLanes * kVector]
 #pragma unroll
   for (int i = 0; i < kVector; ++i) terms[threadIdx.x * kVector + i] = dweight[i];
   __syncthreads();
-  constexpr int kHeads = kThreads / kLanes, kWidth = kLanes * kVector;
-  const auto head_dim = static_cast<int>(shape.head_dim), q_heads = static_cast<int>(shape.q_heads),
-             turning = static_cast<int>(shape.turning()), before = static_cast<int>(blockIdx.y) * kHeads;
-  const int weights_here = (q_heads > 0) + (turning > q_heads);
-  float* const sums = partials + (static_cast<int64_t>(blockIdx.y) * gridDim.x + blockIdx.x) * weights_here * head_dim;
-  for (int i = static_cast<int>(threadIdx.x); i < weights_here * head_dim; i += kThreads) {
-    const bool of_q = q_heads > 0 && i < head_dim;
-    const int from = of_q ? 0 : q_heads, to = of_q ? q_heads : turning;
-    float sum = 0;
-    for (int head = 0; head < kHeads; ++head) {
-      if (before + head >= from && before + head < to) sum += terms[head * kWidth + i % head_dim];
-    }
-    sums[i] = sum;
-  }
+  constexpr int kHeads = kThreads / kLanes;
+  SumOverHeads(terms, kHeads, kLanes * kVector, static_cast<int>(blockIdx.y) * kHeads, shape, partials);
 }
 
 // Calls launch with the number of lanes of a head.
