@@ -50,4 +50,17 @@ struct RopeTurns {
 void LaunchRope(const __nv_bfloat16* x, const int64_t* positions, const RopeTurns& turns, __nv_bfloat16* y,
                 const HeadShape& shape, cudaStream_t stream);
 
+// LaunchHeadNorm, then LaunchRope of its result, in one pass: the result of the norm is neither written nor rounded.
+void LaunchHeadNormRope(const __nv_bfloat16* x, HeadWeights weights, float eps, const int64_t* positions,
+                        const RopeTurns& turns, __nv_bfloat16* y, float* scale, const HeadShape& shape,
+                        cudaStream_t stream);
+
+// The number of rows of partial sums that LaunchRopeHeadNormGradient writes.
+int64_t RopeHeadNormPartials(const HeadShape& shape);
+
+// LaunchRope of dy by `turns_back`, then LaunchHeadNormGradient of what comes out, in one pass.
+void LaunchRopeHeadNormGradient(const __nv_bfloat16* dy, const int64_t* positions, const RopeTurns& turns_back,
+                                const __nv_bfloat16* x, const float* scale, HeadWeights weights, __nv_bfloat16* dx,
+                                float* partials, const HeadShape& shape, cudaStream_t stream);
+
 }  // namespace planwright::executor::ops

@@ -6,10 +6,12 @@
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
+#include <array>
 #include <numbers>
 
 #include "executor/ops/axial_rope.h"
 #include "executor/ops/fast/fast_form.h"
+#include "executor/ops/fast/joined_form.h"
 #include "executor/ops/fast/placed_images.h"
 #include "executor/ops/fast/planned_types.h"
 #include "executor/ops/fast/row_kernels.h"
@@ -22,11 +24,14 @@ namespace {
 using Bf16 = __nv_bfloat16;
 
 HeadShape ShapeOf(const Instruction& instruction, const at::Tensor& x) {
-  return {.rows = x.numel() / x.size(-1),
-          .q_heads = instruction.integer("q_heads"),
-          .k_heads = instruction.integer("k_heads"),
-          .v_heads = instruction.integer("v_heads"),
-          .head_dim = instruction.integer("head_dim")};
+  const HeadShape shape = {.rows = x.numel() / x.size(-1),
+                           .q_heads = instruction.integer("q_heads"),
+                           .k_heads = instruction.integer("k_heads"),
+                           .v_heads = instruction.integer("v_heads"),
+                           .head_dim = instruction.integer("head_dim")};
+  TORCH_CHECK(x.size(-1) == shape.heads() * shape.head_dim, "features of ", x.sizes(), " for ", shape.heads(),
+              " heads of ", shape.head_dim);
+  return shape;
 }
 
 bool TakesHeads(const Instruction& instruction) {
@@ -55,22 +60,30 @@ bool TakesRotary(const ComputeBinding& binding) {
 
 bool LiesForRope(const ComputeContext& context) { return LieInVectors(context, 1) && context.inputs[0].numel() > 0; }
 
-// `way`: 1 forward, -1 back.
-Tensors Turned(const ComputeContext& context, int way) {
-  const at::Tensor &x = context.inputs[0], positions = context.inputs[1].contiguous();
-  const HeadShape shape = ShapeOf(context.instruction, x);
-  const RopeSpeeds speeds(context.instruction);
-  TORCH_CHECK(
-      x.size(-1) == shape.heads() * shape.head_dim && positions.numel() == (speeds.several ? 3 : 1) * shape.rows,
-      "features of ", x.sizes(), " and positions of ", positions.sizes(), " for ", shape.heads(), " heads of ",
-      shape.head_dim);
-  RopeTurns turns{.rotary = context.instruction.integer("rotary"), .amplitude = static_cast<float>(speeds.amplitude)};
-  for (size_t j = 0; j < speeds.of.size(); ++j) {
-    turns.of_plane[j] = way * speeds.of[j] / (2 * std::numbers::pi);
-    turns.axis_of_plane[j] = static_cast<uint8_t>(speeds.axis[j]);
+// How the planes of a `rope` or `rope_grad` turn, and by which positions. `way`: 1 forward, -1 back.
+struct RowTurns {
+  RopeTurns planes;
+  at::Tensor positions;
+
+  RowTurns(const ComputeContext& context, const HeadShape& shape, int way) : positions(context.inputs[1].contiguous()) {
+    const RopeSpeeds speeds(context.instruction);
+    TORCH_CHECK(positions.numel() == (speeds.several ? 3 : 1) * shape.rows, "positions of ", positions.sizes(), " for ",
+                shape.rows, " rows");
+    planes.rotary = context.instruction.integer("rotary"), planes.amplitude = static_cast<float>(speeds.amplitude);
+    for (size_t j = 0; j < speeds.of.size(); ++j) {
+      planes.of_plane[j] = way * speeds.of[j] / (2 * std::numbers::pi);
+      planes.axis_of_plane[j] = static_cast<uint8_t>(speeds.axis[j]);
+    }
   }
+};
+
+Tensors Turned(const ComputeContext& context, int way) {
+  const at::Tensor& x = context.inputs[0];
+  const HeadShape shape = ShapeOf(context.instruction, x);
+  const RowTurns turns(context, shape, way);
   const at::Tensor y = at::empty_like(x);
-  LaunchRope(Elements<Bf16>(x), Elements<int64_t>(positions), turns, Elements<Bf16>(y), shape, CurrentStream());
+  LaunchRope(Elements<Bf16>(x), Elements<int64_t>(turns.positions), turns.planes, Elements<Bf16>(y), shape,
+             CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return {y};
 }
@@ -95,6 +108,13 @@ Tensors TurnedByPlace(const ComputeContext& context, int way) {
   return {y};
 }
 
+// A norm and a rope of one list have the same heads; a plan that someone has written need not.
+bool OfTheSameHeads(const Instruction& one, const Instruction& other) {
+  const std::array<const char*, 4> names = {"q_heads", "k_heads", "v_heads", "head_dim"};
+  return std::all_of(names.begin(), names.end(),
+                     [&](const char* name) { return one.integer(name) == other.integer(name); });
+}
+
 bool TakesPlaces(const ComputeBinding& binding) {
   return PlannedInBf16(binding, 1) && TakesHeads(binding.instruction) &&
          binding.instruction.integer("head_dim") % 16 == 0;
@@ -113,8 +133,6 @@ Tensors FastHeadNorm(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
   if (!LieInVectors(context, 1) || x.numel() == 0) return RunHeadNorm(context);
   const HeadShape shape = ShapeOf(context.instruction, x);
-  TORCH_CHECK(x.size(-1) == shape.heads() * shape.head_dim, "features of ", x.sizes(), " for ", shape.heads(),
-              " heads of ", shape.head_dim);
   const at::Tensor y = at::empty_like(x),
                    scale = at::empty(WithWidth(x, shape.turning()), x.options().dtype(at::kFloat));
   LaunchHeadNorm(Elements<Bf16>(x), WeightsOf(context, shape), static_cast<float>(context.instruction.real("eps")),
@@ -150,6 +168,47 @@ Tensors FastAxialRopeGrad(const ComputeContext& context) {
 Tensors FastRope(const ComputeContext& context) { return LiesForRope(context) ? Turned(context, 1) : RunRope(context); }
 Tensors FastRopeGrad(const ComputeContext& context) {
   return LiesForRope(context) ? Turned(context, -1) : RunRopeGrad(context);
+}
+
+bool TakesHeadNormWithRope(const ComputeBinding& of_norm, const ComputeBinding& of_rope) {
+  return TakesHeadNorm(of_norm) && TakesRope(of_rope) && OfTheSameHeads(of_norm.instruction, of_rope.instruction);
+}
+bool TakesRopeGradWithHeadNormGrad(const ComputeBinding& of_rope, const ComputeBinding& of_norm) {
+  return TakesRopeGrad(of_rope) && TakesHeadNormGrad(of_norm) &&
+         OfTheSameHeads(of_rope.instruction, of_norm.instruction);
+}
+
+Tensors FastHeadNormWithRope(const ComputeContext& of_norm, const ComputeContext& of_rope) {
+  const at::Tensor& x = of_norm.inputs[0];
+  if (!LiesForRope(of_norm) || PlaceOfFirst(of_rope) != 0) return OneByOne(FastHeadNorm, of_norm, FastRope, of_rope);
+  const HeadShape shape = ShapeOf(of_norm.instruction, x);
+  const RowTurns turns(of_rope, shape, 1);
+  const at::Tensor y = at::empty_like(x),
+                   scale = at::empty(WithWidth(x, shape.turning()), x.options().dtype(at::kFloat));
+  LaunchHeadNormRope(Elements<Bf16>(x), WeightsOf(of_norm, shape), static_cast<float>(of_norm.instruction.real("eps")),
+                     Elements<int64_t>(turns.positions), turns.planes, Elements<Bf16>(y), Elements<float>(scale), shape,
+                     CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {scale, y};
+}
+
+Tensors FastRopeGradWithHeadNormGrad(const ComputeContext& of_rope, const ComputeContext& of_norm) {
+  const bool in_order = PlaceOfFirst(of_norm) == 0;
+  if (!in_order || !LiesForRope(of_rope) || !LiesInVectors(of_norm.inputs[1]) || !of_norm.inputs[2].is_contiguous())
+    return OneByOne(FastRopeGrad, of_rope, FastHeadNormGrad, of_norm);
+  const at::Tensor &dy = of_rope.inputs[0], &x = of_norm.inputs[1], &scale = of_norm.inputs[2];
+  TORCH_CHECK(dy.sizes() == x.sizes(), "gradients of ", dy.sizes(), " for features of ", x.sizes());
+  const HeadShape shape = ShapeOf(of_norm.instruction, x);
+  const RowTurns turns(of_rope, shape, -1);
+  const at::Tensor dx = at::empty_like(x);
+  const at::Tensor partials = PartialSums(of_norm, RopeHeadNormPartials(shape),
+                                          static_cast<int64_t>(of_norm.parameters.size()) * shape.head_dim);
+  LaunchRopeHeadNormGradient(Elements<Bf16>(dy), Elements<int64_t>(turns.positions), turns.planes, Elements<Bf16>(x),
+                             Elements<float>(scale), WeightsOf(of_norm, shape), Elements<Bf16>(dx),
+                             ElementsOrNull(partials), shape, CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  AddColumnSums(of_norm, partials);
+  return {dx};
 }
 
 }  // namespace planwright::executor::ops

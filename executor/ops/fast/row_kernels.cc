@@ -21,7 +21,7 @@ void Add(const at::Tensor& partials, const Tensors& sums) {
 
 at::Tensor PartialSums(const ComputeContext& context, int64_t rows, int64_t columns) {
   if (!context.learns()) return {};
-  return at::empty({rows, columns}, context.inputs[0].options().dtype(at::kFloat));
+  return at::empty({rows, columns}, context.gradients[0].options().dtype(at::kFloat));
 }
 
 void AddColumnSums(const ComputeContext& context, const at::Tensor& partials) {

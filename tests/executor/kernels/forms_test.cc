@@ -1,13 +1,15 @@
-// Which instructions take a fast form, by their planned types. No test here needs a GPU.
+// Which instructions take a fast form, and which pairs one for both, by their planned types. No test here needs a GPU.
 #include "executor/ops/forms.h"
 
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/ops/fast/fast_form.h"
+#include "executor/ops/joined_forms.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright::executor {
@@ -120,6 +122,39 @@ TEST(FastForms, AttentionHasHeadsThatItsKernelsHave) {
 TEST(FastForms, AKindWithoutOneHasOneForm) {
   EXPECT_EQ(ChoiceOf(OpKind::kGelu, {"bf16[24,1,64]"}), Choice::kOnly);
   EXPECT_EQ(ChoiceOf(OpKind::kLinear, {"bf16[24,1,64]"}, {}, {Weight({8, 64})}), Choice::kOnly);
+}
+
+// Whether a norm and a rope are done at once, forward and backward. No two of a list have other heads, but a plan that
+// someone has written may.
+TEST(JoinedForms, OfHeadsAreThoseThatBothKernelsTake) {
+  const auto joined = [](int64_t heads_of_norm, int64_t rotary, const std::string& scale = "fp32[24,1,3]") {
+    Instruction norm, rope;
+    norm.attributes = {
+        {"q_heads", heads_of_norm}, {"k_heads", int64_t{1}}, {"v_heads", int64_t{1}}, {"head_dim", int64_t{64}}};
+    rope.attributes = {{"q_heads", int64_t{2}},
+                       {"k_heads", int64_t{1}},
+                       {"v_heads", int64_t{1}},
+                       {"head_dim", int64_t{64}},
+                       {"rotary", rotary}};
+    const ValueType x = TypeFromText("bf16[24,1,256]").value(), positions = TypeFromText("int64[1,24,1]").value(),
+                    scales = TypeFromText(scale).value();
+    const Tensors weights = {Weight({64}), Weight({64})}, none;
+    const at::Device gpu(at::kCUDA, 0);
+    const auto form = [&](OpKind first, OpKind second) {
+      const bool forward = first == OpKind::kHeadNorm;
+      (forward ? norm : rope).kind = first, (forward ? rope : norm).kind = second;
+      const ComputeBinding of_norm{norm,    nullptr, gpu, forward ? std::vector{&x} : std::vector{&x, &x, &scales},
+                                   weights, none},
+          of_rope{rope, nullptr, gpu, {&x, &positions}, none, none};
+      return (forward ? ChooseJoinedForm(of_norm, of_rope) : ChooseJoinedForm(of_rope, of_norm)) != nullptr;
+    };
+    return std::pair(form(OpKind::kHeadNorm, OpKind::kRope), form(OpKind::kRopeGrad, OpKind::kHeadNormGrad));
+  };
+  EXPECT_EQ(joined(2, 64), std::pair(true, true));
+  EXPECT_EQ(joined(2, 32), std::pair(true, true));
+  EXPECT_EQ(joined(2, 24), std::pair(false, false));
+  EXPECT_EQ(joined(3, 64), std::pair(false, false));
+  EXPECT_EQ(joined(2, 64, "bf16[24,1,3]"), std::pair(true, false));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "tests/executor/ops/run_joined.h"
 #include "tests/executor/ops/run_op.h"
 #include "tests/gpu/kernels/kernel_case.h"
 
@@ -60,6 +61,17 @@ void AddRowCases(std::vector<KernelCase>& cases) {
   cases.push_back(Case("head_norm", 2 * rows, 0, {ops::RunHeadNorm, heads, {qkv}, weights}));
   cases.push_back(Case("head_norm_grad", 3 * rows, 0,
                        {ops::RunHeadNormGrad, heads, {dqkv, qkv, scale}, weights, Gradients(weights)}));
+  cases.push_back(Case("head_norm and rope", 2 * rows, 0,
+                       {RunJoined<OpKind::kHeadNorm, OpKind::kRope, OfFirst{.inputs = 1, .parameters = 2}>,
+                        heads,
+                        {qkv, positions},
+                        weights}));
+  cases.push_back(Case("rope_grad and head_norm_grad", 3 * rows, 0,
+                       {RunJoined<OpKind::kRopeGrad, OpKind::kHeadNormGrad, OfFirst{.inputs = 2}>,
+                        heads,
+                        {dqkv, positions, qkv, scale},
+                        weights,
+                        Gradients(weights)}));
   cases.push_back(Case("gated_silu", 1.5 * gates, 0, {ops::RunGatedSilu, gate, {gu}}));
   cases.push_back(Case("gated_silu_grad", 2.5 * gates, 0, {ops::RunGatedSiluGrad, gate, {dh, gu}}));
 }
