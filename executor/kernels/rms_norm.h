@@ -24,10 +24,11 @@ void LaunchRmsNorm(const __nv_bfloat16* x, const __nv_bfloat16* weight, float ep
 // The number of rows of partial sums that LaunchRmsNormGradient writes.
 int64_t RmsNormPartials(const RowShape& shape);
 
-// dx from the gradient of y. `partials` [RmsNormPartials, width] fp32 gets terms of the gradient of the weight: their
-// sum over rows is that gradient. Null: it is not wanted.
+// dx from the gradient of y. `beside`, rows as those of x, is added to dx before it is rounded; null: nothing is.
+// `partials` [RmsNormPartials, width] fp32 gets terms of the gradient of the weight: their sum over rows is that
+// gradient. Null: it is not wanted.
 void LaunchRmsNormGradient(const __nv_bfloat16* dy, const __nv_bfloat16* x, const float* scale,
-                           const __nv_bfloat16* weight, __nv_bfloat16* dx, float* partials, const RowShape& shape,
-                           cudaStream_t stream);
+                           const __nv_bfloat16* weight, const __nv_bfloat16* beside, __nv_bfloat16* dx, float* partials,
+                           const RowShape& shape, cudaStream_t stream);
 
 }  // namespace planwright::executor::ops

@@ -1,11 +1,12 @@
-// Norms by kernels (executor/kernels/rms_norm.h, layer_norm.h). executor/ops/norm.cc has the plain forms, which define
-// them.
+// Norms by kernels (executor/kernels/rms_norm.h, layer_norm.h), backwards also together with a sum of two that follows,
+// whose other term is added before dx is rounded. executor/ops/norm.cc has the plain forms, which define them.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include "executor/kernels/layer_norm.h"
 #include "executor/kernels/rms_norm.h"
 #include "executor/ops/fast/fast_form.h"
+#include "executor/ops/fast/joined_form.h"
 #include "executor/ops/fast/planned_types.h"
 #include "executor/ops/fast/row_kernels.h"
 #include "executor/ops/tensor_math.h"
@@ -20,6 +21,52 @@ RowShape ShapeOf(const at::Tensor& x) { return {.rows = x.numel() / x.size(-1), 
 // `x`: an input.
 bool TakesWidth(const ComputeBinding& binding, const ValueType& x) {
   return InWholeVectors(x) && PlannedWidth(x) <= kWidestRow && InBf16Elements(binding.parameters[0]);
+}
+
+// A sum of what has the type of `x`, and of another such term.
+bool AddsTo(const ValueType& x, const ComputeBinding& add) {
+  if (add.inputs.size() != 2) return false;
+  for (const ValueType* term : add.inputs) {
+    if (term->dtype != x.dtype || term->dims != x.dims) return false;
+  }
+  return true;
+}
+
+const at::Tensor& OtherTerm(const ComputeContext& add) { return add.inputs[1 - PlaceOfFirst(add)]; }
+
+// `beside`: added to dx; null: nothing is.
+Tensors RmsNormGradient(const ComputeContext& context, const Bf16* beside) {
+  const at::Tensor &dy = context.inputs[0], &x = context.inputs[1], &scale = context.inputs[2];
+  const RowShape shape = ShapeOf(x);
+  const at::Tensor dx = at::empty_like(x), partials = PartialSums(context, RmsNormPartials(shape), shape.width);
+  LaunchRmsNormGradient(Elements<Bf16>(dy), Elements<Bf16>(x), Elements<float>(scale),
+                        Elements<Bf16>(context.parameters[0]), beside, Elements<Bf16>(dx), ElementsOrNull(partials),
+                        shape, CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  AddColumnSums(context, partials);
+  return {dx};
+}
+
+Tensors LayerNormGradient(const ComputeContext& context, const Bf16* beside) {
+  const at::Tensor &dy = context.inputs[0], &x = context.inputs[1], &mean = context.inputs[2],
+                   &scale = context.inputs[3];
+  const RowShape shape = ShapeOf(x);
+  const at::Tensor dx = at::empty_like(x), partials = PartialSums(context, LayerNormPartials(shape), 2 * shape.width);
+  LaunchLayerNormGradient(Elements<Bf16>(dy), Elements<Bf16>(x), Elements<float>(mean), Elements<float>(scale),
+                          Elements<Bf16>(context.parameters[0]), beside, Elements<Bf16>(dx), ElementsOrNull(partials),
+                          shape, CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  AddColumnSums(context, partials);
+  return {dx};
+}
+
+// Whether kernels may read the inputs of a backward: dy, x and statistics.
+bool LieForNorms(const ComputeContext& context) {
+  if (!LieInVectors(context, 2)) return false;
+  for (size_t i = 2; i < context.inputs.size(); ++i) {
+    if (!context.inputs[i].is_contiguous()) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -45,16 +92,17 @@ Tensors FastRmsNorm(const ComputeContext& context) {
 }
 
 Tensors FastRmsNormGrad(const ComputeContext& context) {
-  if (!LieInVectors(context, 2) || !context.inputs[2].is_contiguous()) return RunRmsNormGrad(context);
-  const at::Tensor &dy = context.inputs[0], &x = context.inputs[1], &scale = context.inputs[2];
-  const RowShape shape = ShapeOf(x);
-  const at::Tensor dx = at::empty_like(x), partials = PartialSums(context, RmsNormPartials(shape), shape.width);
-  LaunchRmsNormGradient(Elements<Bf16>(dy), Elements<Bf16>(x), Elements<float>(scale),
-                        Elements<Bf16>(context.parameters[0]), Elements<Bf16>(dx), ElementsOrNull(partials), shape,
-                        CurrentStream());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-  AddColumnSums(context, partials);
-  return {dx};
+  return LieForNorms(context) ? RmsNormGradient(context, nullptr) : RunRmsNormGrad(context);
+}
+
+bool TakesRmsNormGradWithAdd(const ComputeBinding& of_first, const ComputeBinding& of_second) {
+  return TakesRmsNormGrad(of_first) && AddsTo(*of_first.inputs[1], of_second);
+}
+
+Tensors FastRmsNormGradWithAdd(const ComputeContext& of_first, const ComputeContext& of_second) {
+  const at::Tensor& other = OtherTerm(of_second);
+  if (!LieForNorms(of_first) || !LiesInVectors(other)) return OneByOne(FastRmsNormGrad, of_first, RunAdd, of_second);
+  return RmsNormGradient(of_first, Elements<Bf16>(other));
 }
 
 bool TakesLayerNorm(const ComputeBinding& binding) {
@@ -79,17 +127,17 @@ Tensors FastLayerNorm(const ComputeContext& context) {
 }
 
 Tensors FastLayerNormGrad(const ComputeContext& context) {
-  const at::Tensor &dy = context.inputs[0], &x = context.inputs[1], &mean = context.inputs[2],
-                   &scale = context.inputs[3];
-  if (!LieInVectors(context, 2) || !mean.is_contiguous() || !scale.is_contiguous()) return RunLayerNormGrad(context);
-  const RowShape shape = ShapeOf(x);
-  const at::Tensor dx = at::empty_like(x), partials = PartialSums(context, LayerNormPartials(shape), 2 * shape.width);
-  LaunchLayerNormGradient(Elements<Bf16>(dy), Elements<Bf16>(x), Elements<float>(mean), Elements<float>(scale),
-                          Elements<Bf16>(context.parameters[0]), Elements<Bf16>(dx), ElementsOrNull(partials), shape,
-                          CurrentStream());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-  AddColumnSums(context, partials);
-  return {dx};
+  return LieForNorms(context) ? LayerNormGradient(context, nullptr) : RunLayerNormGrad(context);
+}
+
+bool TakesLayerNormGradWithAdd(const ComputeBinding& of_first, const ComputeBinding& of_second) {
+  return TakesLayerNormGrad(of_first) && AddsTo(*of_first.inputs[1], of_second);
+}
+
+Tensors FastLayerNormGradWithAdd(const ComputeContext& of_first, const ComputeContext& of_second) {
+  const at::Tensor& other = OtherTerm(of_second);
+  if (!LieForNorms(of_first) || !LiesInVectors(other)) return OneByOne(FastLayerNormGrad, of_first, RunAdd, of_second);
+  return LayerNormGradient(of_first, Elements<Bf16>(other));
 }
 
 }  // namespace planwright::executor::ops
