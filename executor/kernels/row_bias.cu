@@ -1,5 +1,4 @@
-// A bias of rows and its gradient (row_bias.h). There is nothing to compute, so more thread blocks than for norms are
-// under way.
+// A bias of rows and its gradient (row_bias.h). There is nothing to compute, so more is under way than for norms.
 #include "executor/kernels/row_bias.h"
 #include "executor/kernels/wide_rows.cuh"
 
@@ -32,29 +31,48 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
+// Narrow rows have teams, so that a block, which leaves one row of partial sums, takes many of them.
+constexpr int kSummedRows = 4;  // at a time
+constexpr int kTeamedThreads = 512, kHeldThreads = 1024;
+
+int Teams(const RowShape& shape) {
+  const int fit = kTeamedThreads / Threads(shape);
+  return fit < 1 ? 1 : fit;
+}
+
 __global__ void __launch_bounds__(kMostThreads)
     RowBiasGradientKernel(const __nv_bfloat16* dy, float* partials, RowShape shape) {
-  const ThreadWork work(shape);
+  __shared__ float of_teams[kVector][kTeamedThreads];
+  const ThreadWork<kSummedRows> work(shape);
   float sums[kVector] = {};
-  uint4 next[kRows];
+  uint4 next[kSummedRows];
   work.Load(dy, work.first, shape.rows, next);
   for (int64_t row = work.first; row < shape.rows; row += work.step) {
-    uint4 now[kRows];
+    uint4 now[kSummedRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) now[r] = next[r];
+    for (int r = 0; r < kSummedRows; ++r) now[r] = next[r];
     work.Load(dy, row + work.step, shape.rows, next);
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kSummedRows; ++r) {
       float values[kVector];
       Widen(now[r], values);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) sums[i] += values[i];
     }
   }
-  if (!work.exists) return;
+  if (blockDim.y > 1) {
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) of_teams[i][threadIdx.y * blockDim.x + threadIdx.x] = sums[i];
+    __syncthreads();
+  }
+  if (threadIdx.y > 0 || !work.exists) return;
   float* terms = partials + blockIdx.x * shape.width + work.channel;
 #pragma unroll
-  for (int i = 0; i < kVector; ++i) terms[i] = sums[i];
+  for (int i = 0; i < kVector; ++i) {
+    for (int team = 1; team < static_cast<int>(blockDim.y); ++team)
+      sums[i] += of_teams[i][team * blockDim.x + threadIdx.x];
+    terms[i] = sums[i];
+  }
 }
 
 }  // namespace
@@ -66,12 +84,17 @@ void LaunchAddRowBias(const __nv_bfloat16* x, const __nv_bfloat16* y, const __nv
   AddRowBiasKernel<<<blocks, Threads(shape), 0, stream>>>(x, y, bias, sum, shape);
 }
 
-int64_t RowBiasPartials(const RowShape& shape) { return Blocks(shape, BlocksHeld(shape, 1024, 4, 8)); }
+int64_t RowBiasPartials(const RowShape& shape) {
+  const int teams = Teams(shape);
+  const int64_t fit = kHeldThreads / (teams * Threads(shape)), rows = teams * kSummedRows;
+  const int64_t most = kMultiprocessors * (fit < 1 ? 1 : fit), needed = (shape.rows + rows - 1) / rows;
+  return needed < most ? needed : most;
+}
 
 void LaunchRowBiasGradient(const __nv_bfloat16* dy, float* partials, const RowShape& shape, cudaStream_t stream) {
   if (shape.rows == 0 || shape.width == 0) return;
   const auto blocks = static_cast<unsigned>(RowBiasPartials(shape));
-  RowBiasGradientKernel<<<blocks, Threads(shape), 0, stream>>>(dy, partials, shape);
+  RowBiasGradientKernel<<<blocks, dim3(Threads(shape), Teams(shape)), 0, stream>>>(dy, partials, shape);
 }
 
 }  // namespace planwright::executor::ops
