@@ -4,25 +4,38 @@
 namespace planwright::executor::ops {
 namespace {
 
-// A thread block has 32 columns, so that a warp reads 128 bytes of a row, and sums every 16th row in each of its warps.
-constexpr int kColumns = 32, kLanes = 16;
+// A thread block has 8 columns, 32 bytes of a row, so that there are blocks for all multiprocessors, and sums every
+// 64th row in each of its lanes. Loads of kAtOnce rows are under way together.
+constexpr int kColumns = 8, kLanes = 64, kAtOnce = 8;
+constexpr int kWarps = kColumns * kLanes / 32;
 
 __global__ void __launch_bounds__(kColumns* kLanes)
     AddColumnSumsKernel(const float* partials, int64_t rows, float* first, int64_t first_width, float* second,
                         int64_t columns) {
-  __shared__ float sums[kLanes][kColumns];
+  __shared__ float sums[kWarps][kColumns];
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumns + threadIdx.x;
   float sum = 0;
   if (column < columns) {
-#pragma unroll 8
-    for (int64_t row = threadIdx.y; row < rows; row += kLanes) sum += partials[row * columns + column];
+    for (int64_t row = threadIdx.y; row < rows; row += kLanes * kAtOnce) {
+      float terms[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int64_t at = row + i * kLanes;
+        terms[i] = at < rows ? partials[at * columns + column] : 0;
+      }
+#pragma unroll
+      for (float term : terms) sum += term;
+    }
   }
-  sums[threadIdx.y][threadIdx.x] = sum;
+  // The four lanes of a warp.
+  sum += __shfl_xor_sync(0xffffffffu, sum, kColumns);
+  sum += __shfl_xor_sync(0xffffffffu, sum, 2 * kColumns);
+  if (threadIdx.y % 4 == 0) sums[threadIdx.y / 4][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y != 0 || column >= columns) return;
   float total = 0;
 #pragma unroll
-  for (int lane = 0; lane < kLanes; ++lane) total += sums[lane][threadIdx.x];
+  for (int warp = 0; warp < kWarps; ++warp) total += sums[warp][threadIdx.x];
   if (column < first_width) {
     first[column] += total;
   } else {
