@@ -66,6 +66,7 @@ int Main(int argc, char** argv) {
   Time(RunProductCases(), wanted);
   Time(OuterProductCases(), wanted);
   Time(DecoderCases(), wanted);
+  Time(NormCases(), wanted);
   Time(ImageCases(), wanted);
   Time(JoinedSumCases(), wanted);
   Time(DenseCases(), wanted);

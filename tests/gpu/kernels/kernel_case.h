@@ -24,6 +24,7 @@ std::vector<KernelCase> ExpertCases();        // router, permutation, experts
 std::vector<KernelCase> RunProductCases();    // experts' rows with their matrices
 std::vector<KernelCase> OuterProductCases();  // weight gradients of experts
 std::vector<KernelCase> DecoderCases();       // rows of Qwen3-1.7B and experts of Qwen3-30B-A3B
+std::vector<KernelCase> NormCases();          // norms of Qwen3-VL-2B, and the sums behind their backwards
 std::vector<KernelCase> ImageCases();         // rows of the encoder of Qwen3-VL, and its images among tokens
 std::vector<KernelCase> JoinedSumCases();     // products that add the residual, as one and one by one
 std::vector<KernelCase> DenseCases();         // dense products, attention
