@@ -287,6 +287,8 @@ void ProgramWalker::RunOne(size_t index) {
     const auto first = std::make_shared<Launch>();
     Prepare(index, true, *first);
     first_ = first;
+    // It has its place on its stream, where nothing is done.
+    if (streams_ != nullptr) streams_->Run(StreamLaunchOf(index), [] {});
     return;
   }
   if (later) {
@@ -330,7 +332,8 @@ StreamLaunch ProgramWalker::StreamLaunchOf(size_t index) {
     return {instruction.stream, order_.Next(accesses), instruction.op_class == OpClass::kCommunication};
   };
   if (bound_.instruction(entry).joined == nullptr) return launch(program_accesses_.of(index));
-  // What the instruction before it touches, too. Of what that one frees, the outputs of this one may have the numbers.
+  // What the instruction before it touches is touched now, though it was dropped before. The outputs of this one may
+  // have the numbers of what was dropped.
   InstructionAccesses both = program_accesses_.of(index - 1);
   const InstructionAccesses& own = program_accesses_.of(index);
   std::erase_if(both.frees, [&](int freed) {
