@@ -45,28 +45,8 @@ unsigned BlocksFor(int64_t elements, int64_t per_block) {
   return static_cast<unsigned>((elements + per_block - 1) / per_block);
 }
 
-constexpr int kScaledAtOnce = 4;  // vectors of a thread
-
-template <typename T>
-__global__ void __launch_bounds__(kThreads) ScaleKernel(T* x, int64_t elements, const int64_t* count) {
-  constexpr int kWidth = Vector<T>::kWidth;
-  const int64_t first = int64_t{blockIdx.x} * kThreads * kScaledAtOnce + threadIdx.x, vectors = elements / kWidth;
-  Vector<T>* all = reinterpret_cast<Vector<T>*>(x);
-  Vector<T> mine[kScaledAtOnce] = {};
-#pragma unroll
-  for (int i = 0; i < kScaledAtOnce; ++i) {
-    if (first + i * kThreads < vectors) mine[i] = all[first + i * kThreads];
-  }
-  const T factor = static_cast<T>(1.0 / static_cast<double>(*count > 1 ? *count : 1));
-#pragma unroll
-  for (int i = 0; i < kScaledAtOnce; ++i) {
-#pragma unroll
-    for (T& one : mine[i].x) one *= factor;
-    if (first + i * kThreads < vectors) all[first + i * kThreads] = mine[i];
-  }
-  const int64_t rest = vectors * kWidth + ThreadOfGrid();  // less than a vector
-  if (rest < elements) x[rest] *= factor;
-}
+// By what gradients of a sum over `count` loss tokens are multiplied.
+__device__ double ScaleOf(int64_t count) { return 1.0 / static_cast<double>(count > 1 ? count : 1); }
 
 // The sum of a number of each thread of the block, in a fixed order. Thread 0 has it.
 __device__ double SumOverBlock(double value) {
@@ -107,17 +87,19 @@ __global__ void __launch_bounds__(kThreads) SquaresKernel(const T* x, int64_t el
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
-__global__ void __launch_bounds__(kThreads) AddPartsKernel(const double* parts, double* sum) {
+__global__ void __launch_bounds__(kThreads) AddPartsKernel(const double* parts, const int64_t* count, double* sum) {
   double mine = 0;
   for (int part = static_cast<int>(threadIdx.x); part < kSquareSumParts; part += kThreads) mine += parts[part];
   mine = SumOverBlock(mine);
-  if (threadIdx.x == 0) *sum += mine;
+  if (threadIdx.x != 0) return;
+  const double scale = count == nullptr ? 1 : ScaleOf(*count);
+  *sum += mine * (scale * scale);
 }
 
 // The factors that all elements share, from numbers of the device: formed once, in fp64, as powers are slow.
 template <typename T>
 struct Factors {
-  T clip;         // of the gradient
+  T gradient;     // clip coefficient and scale of the gradient
   T root_factor;  // 1 / sqrt(1 - beta2^t)
   T skipped;      // not 0: the step is not applied
   T unused;
@@ -147,7 +129,7 @@ __global__ void FactorsKernel(AdamWSettings settings, const __grid_constant__ Ho
   const double steps = static_cast<double>(*gate.applied_steps);
   const int row = static_cast<int>(threadIdx.x);
   if (row == 0) {
-    factors->clip = static_cast<T>(*gate.clip);
+    factors->gradient = static_cast<T>(*gate.clip * ScaleOf(*gate.loss_tokens));
     factors->root_factor = static_cast<T>(1 / sqrt(1 - pow(settings.beta2, steps)));
     factors->skipped = static_cast<T>(*gate.skipped);
   }
@@ -168,7 +150,7 @@ struct Constants {
 template <typename T>
 __device__ void Update(const Constants<T>& constants, const Factors<T>& factors, const RateFactors<T>& rate, T gradient,
                        T& weight, T& m, T& v) {
-  gradient *= factors.clip;
+  gradient *= factors.gradient;
   weight *= rate.kept;
   m = constants.beta1 * m + constants.rest1 * gradient;
   v = constants.beta2 * v + constants.rest2 * gradient * gradient;
@@ -265,16 +247,10 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 template <typename T>
-void LaunchScaleByCount(T* x, int64_t elements, const int64_t* count, cudaStream_t stream) {
-  if (elements == 0) return;
-  const int64_t per_block = int64_t{kThreads} * kScaledAtOnce * Vector<T>::kWidth;
-  ScaleKernel<<<BlocksFor(elements, per_block), kThreads, 0, stream>>>(x, elements, count);
-}
-
-template <typename T>
-void LaunchAddSquares(const T* x, int64_t elements, double* parts, double* sum, cudaStream_t stream) {
+void LaunchAddSquares(const T* x, int64_t elements, const int64_t* count, double* parts, double* sum,
+                      cudaStream_t stream) {
   SquaresKernel<<<kSquareSumParts, kThreads, 0, stream>>>(x, elements, parts);
-  AddPartsKernel<<<1, kThreads, 0, stream>>>(parts, sum);
+  AddPartsKernel<<<1, kThreads, 0, stream>>>(parts, count, sum);
 }
 
 template <typename T>
@@ -300,11 +276,9 @@ void LaunchAdamW(const AdamWSettings& settings, const AdamWRates& rates, const A
   }
 }
 
-template void LaunchScaleByCount(float*, int64_t, const int64_t*, cudaStream_t);
-template void LaunchScaleByCount(double*, int64_t, const int64_t*, cudaStream_t);
-template void LaunchAddSquares(const __nv_bfloat16*, int64_t, double*, double*, cudaStream_t);
-template void LaunchAddSquares(const float*, int64_t, double*, double*, cudaStream_t);
-template void LaunchAddSquares(const double*, int64_t, double*, double*, cudaStream_t);
+template void LaunchAddSquares(const __nv_bfloat16*, int64_t, const int64_t*, double*, double*, cudaStream_t);
+template void LaunchAddSquares(const float*, int64_t, const int64_t*, double*, double*, cudaStream_t);
+template void LaunchAddSquares(const double*, int64_t, const int64_t*, double*, double*, cudaStream_t);
 template void LaunchAdamW(const AdamWSettings&, const AdamWRates&, const AdamWGate&, const AdamWRanges&,
                           const AdamWShard<float>&, float*, cudaStream_t);
 template void LaunchAdamW(const AdamWSettings&, const AdamWRates&, const AdamWGate&, const AdamWRanges&,

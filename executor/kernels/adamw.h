@@ -1,6 +1,6 @@
-// Kernels of the end of a step: scale, norm and AdamW over a flat shard (executor/optimizer/optimizer.h says what they
-// compute). Each reads a tensor once. T is float or double. Tensors of T are aligned to 16 bytes, except masters. The
-// number of elements is not bounded by 32 bits.
+// Kernels of the end of a step: norm and AdamW over a flat shard (executor/optimizer/optimizer.h says what they
+// compute). Gradients are not scaled in memory, but where they are read. Each kernel reads a tensor once. T is float or
+// double. Tensors of T are aligned to 16 bytes, except masters. The number of elements is not bounded by 32 bits.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -10,16 +10,14 @@
 
 namespace planwright::executor {
 
-// x [elements] *= 1 / max(count, 1), a reciprocal that is taken in fp64. `count` is one number on the device.
-template <typename T>
-void LaunchScaleByCount(T* x, int64_t elements, const int64_t* count, cudaStream_t stream);
-
 // The parts that a sum of squares is formed from. Their number is the same on every GPU, so the sum is, too.
 inline constexpr int kSquareSumParts = 2112;
 
-// sum [1] += the squares of x [elements], in fp64. `parts` [kSquareSumParts] is scratch. T may also be bf16.
+// sum [1] += the squares of x [elements] / max(count, 1), in fp64. `count` is one number on the device; null: 1.
+// `parts` [kSquareSumParts] is scratch. T may also be bf16.
 template <typename T>
-void LaunchAddSquares(const T* x, int64_t elements, double* parts, double* sum, cudaStream_t stream);
+void LaunchAddSquares(const T* x, int64_t elements, const int64_t* count, double* parts, double* sum,
+                      cudaStream_t stream);
 
 struct AdamWSettings {
   double beta1 = 0, beta2 = 0, eps = 0;
@@ -32,10 +30,10 @@ struct AdamWRates {
   int count = 0;
 };
 
-// What the device alone knows: how many steps were applied (this one included), by what gradients are multiplied, and
-// whether this step is skipped (then not 0).
+// What the device alone knows: how many steps were applied (this one included), by what gradients are multiplied (clip
+// / max(loss_tokens, 1), in fp64), and whether this step is skipped (then not 0).
 struct AdamWGate {
-  const int64_t* applied_steps = nullptr;
+  const int64_t *applied_steps = nullptr, *loss_tokens = nullptr;
   const double* clip = nullptr;
   const float* skipped = nullptr;
 };

@@ -44,7 +44,10 @@ void ScaleGradients(const StepState& step, BucketState& bucket) {
   bucket.gradient_shard.mul_(step.loss_tokens.clamp_min(1).to(at::kDouble).reciprocal_());
 }
 
-void SquareNorm(const BucketState& bucket, const at::Tensor& sum) {
+at::Tensor ScaledGradients(const StepState& /*step*/, const BucketState& bucket) { return bucket.gradient_shard.cpu(); }
+
+// Gradients are scaled in memory.
+void SquareNorm(const StepState& /*step*/, const BucketState& bucket, const at::Tensor& sum) {
   if (!bucket.counted) return;
   const at::Tensor& gradient = bucket.gradient_shard;
   // A shard in fp64 is not copied, so no memory bounds the parts, only the dot product's own limit.
@@ -72,7 +75,7 @@ void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketStat
 }  // namespace
 
 const BucketForms& BucketFormsOn(at::Device device) {
-  static constexpr BucketForms kPlain = {ScaleGradients, SquareNorm, StepAdamW};
+  static constexpr BucketForms kPlain = {ScaleGradients, ScaledGradients, SquareNorm, StepAdamW};
   const BucketForms* fast = device.is_cuda() ? FastBucketForms() : nullptr;
   return fast != nullptr ? *fast : kPlain;
 }

@@ -13,11 +13,15 @@ namespace planwright::executor {
 
 struct BucketForms {
   // Multiplies the bucket's gradient shard by 1 / max(N, 1), N the loss tokens of the global batch
-  // (docs/model/loss.md#normalization).
+  // (docs/model/loss.md#normalization). Null: the shard stays as it is, and square_norm and adamw, which read it,
+  // multiply what they read. That saves a pass through memory.
   void (*scale_gradients)(const StepState& step, BucketState& bucket);
-  // Adds the squares of the bucket's gradient shard to `sum`, in double. Ranks that hold a replica of another rank's
+  // The bucket's scaled gradient shard in host memory, once scale_gradients is done if there is one, and before adamw
+  // is. May be the shard itself. Waits for the device.
+  at::Tensor (*scaled_gradients)(const StepState& step, const BucketState& bucket);
+  // Adds the squares of the bucket's scaled gradients to `sum`, in double. Ranks that hold a replica of another rank's
   // shard add nothing, so each element counts once (docs/training/step.md#gradient-norm).
-  void (*square_norm)(const BucketState& bucket, const at::Tensor& sum);
+  void (*square_norm)(const StepState& step, const BucketState& bucket, const at::Tensor& sum);
   // One step of AdamW with decoupled weight decay on the owned shard; the bias correction uses the number of applied
   // steps (docs/training/step.md#adamw). Steps the masters and copies them to the parameter shard. A skipped step
   // leaves weights and states as they are.

@@ -31,27 +31,22 @@ void WithType(const at::Tensor& shard, Work work) {
   }
 }
 
-void ScaleGradientsOnGpu(const StepState& step, BucketState& bucket) {
-  const at::Tensor& gradient = bucket.gradient_shard;
-  WithType(gradient, [&](auto type) {
-    LaunchScaleByCount(Aligned<decltype(type)>(gradient), gradient.numel(), Elements<int64_t>(step.loss_tokens),
-                       CurrentStream());
-    C10_CUDA_KERNEL_LAUNCH_CHECK();
-  });
+at::Tensor ScaledGradientsOnGpu(const StepState& step, const BucketState& bucket) {
+  return bucket.gradient_shard.cpu().mul_(step.loss_tokens.cpu().clamp_min_(1).to(at::kDouble).reciprocal_());
 }
 
-void SquareNormOnGpu(const BucketState& bucket, const at::Tensor& sum) {
+void SquareNormOnGpu(const StepState& step, const BucketState& bucket, const at::Tensor& sum) {
   if (!bucket.counted) return;
   const at::Tensor& gradient = bucket.gradient_shard;
   const at::Tensor parts = at::empty({kSquareSumParts}, sum.options());
   WithType(gradient, [&](auto type) {
-    LaunchAddSquares(Aligned<decltype(type)>(gradient), gradient.numel(), Elements<double>(parts),
-                     Elements<double>(sum), CurrentStream());
+    LaunchAddSquares(Aligned<decltype(type)>(gradient), gradient.numel(), Elements<int64_t>(step.loss_tokens),
+                     Elements<double>(parts), Elements<double>(sum), CurrentStream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   });
 }
 
-// Gradients are clipped on the way and stay as they are.
+// Gradients are scaled and clipped on the way and stay as they are.
 void StepAdamWOnGpu(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
   const AdamWSettings settings = {optimizer.beta1, optimizer.beta2, optimizer.eps};
   static_assert(kMostRateParts < kMostAdamWRates);
@@ -61,8 +56,8 @@ void StepAdamWOnGpu(const OptimizerPlan& optimizer, const StepState& step, Bucke
     const StepRates of = step.RatesOf(part);
     rates.learning_rate[rates.count] = of.learning_rate, rates.weight_decay[rates.count] = of.weight_decay;
   }
-  const AdamWGate gate = {Elements<int64_t>(step.applied_steps), Elements<double>(step.clip),
-                          Elements<float>(step.skipped)};
+  const AdamWGate gate = {Elements<int64_t>(step.applied_steps), Elements<int64_t>(step.loss_tokens),
+                          Elements<double>(step.clip), Elements<float>(step.skipped)};
   const AdamWRanges ranges = {Elements<int64_t>(bucket.range_table), static_cast<int>(bucket.range_table.size(0))};
   const at::Tensor factors = at::empty({AdamWFactors(rates.count)}, bucket.master.options());
   __nv_bfloat16* parameters =
@@ -81,7 +76,8 @@ void StepAdamWOnGpu(const OptimizerPlan& optimizer, const StepState& step, Bucke
 }  // namespace
 
 const BucketForms* FastBucketForms() {
-  static constexpr BucketForms kFast = {ScaleGradientsOnGpu, SquareNormOnGpu, StepAdamWOnGpu};
+  static constexpr BucketForms kFast = {/*scale_gradients=*/nullptr, ScaledGradientsOnGpu, SquareNormOnGpu,
+                                        StepAdamWOnGpu};
   return &kFast;
 }
 

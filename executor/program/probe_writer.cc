@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "executor/optimizer/optimizer.h"
 #include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/plan/statement/model_statement.h"
@@ -71,10 +72,11 @@ void ProbeWriter::WriteGradients(const Rank& rank, const StepSpan& steps) {
   std::map<std::string, at::Tensor> tensors;
   const int64_t step = rank.step.step;
   if (step != steps.first && step != steps.last) return;
+  const auto scaled = BucketFormsOn(rank.device).scaled_gradients;
   for (const auto& [name, state] : rank.modules) {
     for (size_t i = 0; i < state.buckets().size(); ++i) {
       if (!state.has_bucket(i)) continue;
-      tensors[ProbeBucketKey(name, static_cast<int>(i))] = state.buckets()[i].gradient_shard.cpu().contiguous();
+      tensors[ProbeBucketKey(name, static_cast<int>(i))] = scaled(rank.step, state.buckets()[i]).contiguous();
     }
   }
   // A run of one step writes both.

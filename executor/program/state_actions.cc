@@ -145,11 +145,14 @@ Action BindState(const LinkedInstruction& linked, const Module* module, const Fi
     case OpKind::kAccumulateCounts: return BindAccumulateCounts(module, rank);
     case OpKind::kScaleGradients:
       return WithoutOutputs([scale = BucketFormsOn(rank.device).scale_gradients, &step = rank.step,
-                             &bucket = BucketOf(instruction, rank)](const ActionArguments&) { scale(step, bucket); });
+                             &bucket = BucketOf(instruction, rank)](const ActionArguments&) {
+        if (scale != nullptr) scale(step, bucket);
+      });
     case OpKind::kSquareNorm:
-      return WithoutOutputs([add = BucketFormsOn(rank.device).square_norm, &bucket = BucketOf(instruction, rank),
+      return WithoutOutputs([add = BucketFormsOn(rank.device).square_norm, &step = rank.step,
+                             &bucket = BucketOf(instruction, rank),
                              sum = rank.step.sum("$reals.norm." + instruction.text("module"))](const ActionArguments&) {
-        add(bucket, sum);
+        add(step, bucket, sum);
       });
     case OpKind::kClipAndGate:
       return WithoutOutputs([&rank](const ActionArguments&) { ClipAndGate(rank.plan, rank.step); });

@@ -79,7 +79,9 @@ void QuickSteps::AddStates(const Grid& grid, int rank, const std::map<GradientCl
     if (measured_) continue;
     const auto all = static_cast<double>(elements), own = all / shards;
     stage.gradients += wide * all;
-    stage.scale += compute(OpKind::kScaleGradients, 2 * wide * own) + compute(OpKind::kSquareNorm, wide * own);
+    // GPUs scale what the next two read, on the way.
+    if (tuned_.cluster.gpu == "none") stage.scale += compute(OpKind::kScaleGradients, 2 * wide * own);
+    stage.scale += compute(OpKind::kSquareNorm, wide * own);
     stage.step += compute(OpKind::kAdamW, (7 * wide + narrow) * own);
     if (shards > 1) {
       const std::vector<int> ranks = GroupOf(

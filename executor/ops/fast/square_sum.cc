@@ -18,8 +18,8 @@ Tensors FastSquareSum(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
   const at::TensorOptions wide = x.options().dtype(at::kDouble);
   const at::Tensor parts = at::empty({kSquareSumParts}, wide), squares = at::zeros({1}, wide);
-  LaunchAddSquares(Elements<__nv_bfloat16>(x), x.numel(), Elements<double>(parts), Elements<double>(squares),
-                   CurrentStream());
+  LaunchAddSquares(Elements<__nv_bfloat16>(x), x.numel(), /*count=*/nullptr, Elements<double>(parts),
+                   Elements<double>(squares), CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return {squares, at::full({1}, x.numel(), x.options().dtype(at::kLong))};
 }

@@ -267,7 +267,8 @@ ComputeUse InstructionTimes::StateUseOf(const LinkedInstruction& instruction) co
   if (*index < 0 || *index >= static_cast<int64_t>(buckets.size())) return use;
   const Bucket& bucket = buckets[static_cast<size_t>(*index)];
   const double shard = static_cast<double>(bucket.elements) / std::max(1, bucket.shards);
-  if (use.kind == OpKind::kScaleGradients) use.bytes = 2 * wide * shard;
+  // GPUs scale what the next two read, on the way (executor/optimizer/optimizer.h).
+  if (use.kind == OpKind::kScaleGradients && plan_.cluster.gpu == "none") use.bytes = 2 * wide * shard;
   if (use.kind == OpKind::kSquareNorm) use.bytes = wide * shard;
   // AdamW reads and writes master and both moments, reads the gradient, and writes the weight.
   if (use.kind == OpKind::kAdamW) use.bytes = (7 * wide + static_cast<double>(DTypeBytes(bucket.dtype))) * shard;

@@ -59,8 +59,11 @@ struct Shard {
     bucket.parameters.copy_(weights);
     module.RefreshMasters();
   }
-  void SetGradients(const at::Tensor& gradients) {
+  // Of a sum over so many loss tokens.
+  void SetGradients(const at::Tensor& gradients, int64_t loss_tokens = 1) {
     bucket.gradient_shard.copy_(gradients.narrow(0, bucket.shard_first, bucket.shard_end - bucket.shard_first));
+    step.loss_tokens.fill_(loss_tokens);
+    if (forms.scale_gradients != nullptr) forms.scale_gradients(step, bucket);
   }
 
   ModuleState module;
@@ -86,7 +89,7 @@ TEST_F(StepKernels, AdamWIsThatOfTheCpu) {
           const at::Tensor gradients = Random({kElements});
           for (Shard* shard : {&gpu, &cpu}) {
             if (i == 0) shard->Fill(weights);
-            shard->SetGradients(gradients);
+            shard->SetGradients(gradients, /*loss_tokens=*/3 * i);  // of 0 it is 1
             shard->step.learning_rate = 0.01 * (i + 1), shard->step.weight_decay = 0.1;
             shard->step.part_rates = {{0.002 * (i + 1), 0.5}, {0.05, 0.0}};
             shard->step.applied_steps.fill_(i + 1);
@@ -141,20 +144,20 @@ TEST_F(StepKernels, ASkippedStepChangesNothing) {
     EXPECT_EQ(gpu.bucket.states.at(state).abs().max().item<double>(), 0) << state;
 }
 
-TEST_F(StepKernels, ScaleRoundsAsOnTheCpu) {
+// Gradients that are read from the GPU for probes. Those in its memory are not scaled.
+TEST_F(StepKernels, ScaledGradientsAreThoseOfTheCpu) {
   for (const char* precision : {"bf16", "fp64"}) {
     for (const int64_t elements : {int64_t{1}, int64_t{7}, kElements}) {
       for (const int64_t tokens : {0, 1, 7}) {
         const Plan plan = MakePlan(precision, 1, elements);
         Shard gpu(plan, 0, at::kCUDA), cpu(plan, 0, at::kCPU);
         const at::Tensor gradients = Random({elements});
-        for (Shard* shard : {&gpu, &cpu}) {
-          shard->SetGradients(gradients);
-          shard->step.loss_tokens.fill_(tokens);
-          shard->forms.scale_gradients(shard->step, shard->bucket);
-        }
-        EXPECT_TRUE(gpu.bucket.gradient_shard.cpu().equal(cpu.bucket.gradient_shard))
-            << precision << " " << elements << " " << tokens;
+        for (Shard* shard : {&gpu, &cpu}) shard->SetGradients(gradients, tokens);
+        const at::Tensor scaled = gpu.forms.scaled_gradients(gpu.step, gpu.bucket),
+                         exact = gradients.to(gpu.bucket.master.scalar_type());
+        EXPECT_TRUE(scaled.is_cpu());
+        EXPECT_TRUE(scaled.equal(cpu.bucket.gradient_shard)) << precision << " " << elements << " " << tokens;
+        EXPECT_TRUE(gpu.bucket.gradient_shard.cpu().equal(exact)) << precision << " " << elements << " " << tokens;
       }
     }
   }
@@ -168,16 +171,20 @@ TEST_F(StepKernels, NormIsThatOfTheCpu) {
       const Plan plan = MakePlan(precision, 1, elements);
       Shard gpu(plan, 0, at::kCUDA), cpu(plan, 0, at::kCPU);
       const at::Tensor gradients = Random({elements});
-      double sums[3];
-      for (double& sum : sums) {
-        Shard& shard = &sum == &sums[2] ? cpu : gpu;
-        shard.SetGradients(gradients);
-        shard.step.squares[0].fill_(3.0);  // it is added to
-        shard.forms.square_norm(shard.bucket, shard.step.squares[0]);
-        sum = shard.step.squares[0].item<double>();
+      // On the CPU the scale and each scaled gradient are rounded, except where the scale is a power of two.
+      for (const int64_t tokens : {0, 7, 64}) {
+        SCOPED_TRACE(testing::Message() << precision << " " << elements << " " << tokens);
+        double sums[3];
+        for (double& sum : sums) {
+          Shard& shard = &sum == &sums[2] ? cpu : gpu;
+          shard.SetGradients(gradients, tokens);
+          shard.step.squares[0].fill_(3.0);  // it is added to
+          shard.forms.square_norm(shard.step, shard.bucket, shard.step.squares[0]);
+          sum = shard.step.squares[0].item<double>();
+        }
+        EXPECT_EQ(sums[0], sums[1]);
+        EXPECT_NEAR(sums[0] / sums[2], 1, tokens == 7 && std::string(precision) == "bf16" ? 3e-7 : 1e-13);
       }
-      EXPECT_EQ(sums[0], sums[1]) << precision << " " << elements;
-      EXPECT_NEAR(sums[0] / sums[2], 1, 1e-13) << precision << " " << elements;
     }
   }
 }

@@ -240,7 +240,7 @@ TEST(Norm, CountsEachElementOnce) {
     StepState step(plan, at::kCPU);
     BucketState& bucket = module.buckets()[0];
     bucket.gradient_shard.copy_(Gradients(1).narrow(0, bucket.shard_first, 12));
-    BucketFormsOn(at::kCPU).square_norm(bucket, step.sum("$reals.norm.m"));
+    BucketFormsOn(at::kCPU).square_norm(step, bucket, step.sum("$reals.norm.m"));
     sum += step.sum("$reals.norm.m").item<double>();
   }
   EXPECT_NEAR(sum, Gradients(1).square().sum().item<double>(), 1e-12);
@@ -264,7 +264,7 @@ TEST(Norm, OfDoublesIsOneDotProductBitForBit) {
   const BucketState& bucket = module.buckets()[0];
   const at::Tensor& gradient = bucket.gradient_shard;
   gradient.copy_(at::arange(kElements, at::kDouble).mul_(0.7310001).sin_());
-  BucketFormsOn(at::kCPU).square_norm(bucket, step.sum("$reals.norm.m"));
+  BucketFormsOn(at::kCPU).square_norm(step, bucket, step.sum("$reals.norm.m"));
   EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), gradient.dot(gradient).item<double>());
 }
 
@@ -281,7 +281,7 @@ TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   bucket.parameters.fill_(1.0);
   // 1, 2, 3, 1, ...: squares add up to a whole number
   bucket.gradient_shard.copy_(at::arange(kElements, at::kInt).remainder(3).add_(1));
-  BucketFormsOn(at::kCPU).square_norm(bucket, step.sum("$reals.norm.m"));
+  BucketFormsOn(at::kCPU).square_norm(step, bucket, step.sum("$reals.norm.m"));
   const int64_t rest = kElements % 3;  // of the pattern's 1 + 4 + 9
   EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), 14.0 * (kElements / 3) + (rest > 0 ? 1 : 0) + (rest > 1 ? 4 : 0));
   BucketFormsOn(at::kCPU).adamw(plan.optimizer, step, bucket);
@@ -327,7 +327,7 @@ TEST(Gate, ANonFiniteNormSkipsTheStepAndItsCount) {
     module.buckets()[0].parameters.copy_(Weights());
     module.buckets()[0].gradients.fill_(bad);
     step.learning_rate = 0.1;
-    BucketFormsOn(at::kCPU).square_norm(module.buckets()[0], step.squares[0]);
+    BucketFormsOn(at::kCPU).square_norm(step, module.buckets()[0], step.squares[0]);
     ClipAndGate(plan, step);
     EXPECT_EQ(step.skipped.item<float>(), 1);
     BucketFormsOn(at::kCPU).adamw(plan.optimizer, step, module.buckets()[0]);
@@ -347,6 +347,8 @@ TEST(Scale, DividesByTheLossTokensAndNotByZero) {
     step.loss_tokens.fill_(tokens);
     BucketFormsOn(at::kCPU).scale_gradients(step, module.buckets()[0]);
     EXPECT_EQ(module.buckets()[0].gradients[3].item<double>(), tokens == 8 ? 0.5 : 4.0);
+    EXPECT_TRUE(
+        BucketFormsOn(at::kCPU).scaled_gradients(step, module.buckets()[0]).equal(module.buckets()[0].gradient_shard));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "planner/plan/link/linked_program.h"
 #include "planner/predict/estimate/step_speed.h"
 #include "planner/predict/estimate/step_time.h"
@@ -49,6 +50,23 @@ TEST(StepParts, CopiesOfACheckpointMayMakeTheNextStepWait) {
   limited.checkpoint.copy_bytes = bytes / 2;
   EXPECT_FALSE(TimeStep(limited, Rates(table)).save.known) << "copies wait for the disk";
   EXPECT_EQ(TimeStep(CompiledFile(kTinyModel), Rates(table)).save.every, 0);
+}
+
+// CPUs read and write all gradients once to scale them. GPUs scale what they read of them later.
+TEST(StepParts, OnlyCpusScaleGradientsInMemory) {
+  RateTable table = OnlyKinds({}, 1);
+  table.device.memory_speed = table.memory = 1;
+  table.kinds[static_cast<size_t>(OpKind::kScaleGradients)].passes = 1;
+  const auto length = [&](const char* gpu) {
+    return TimeStep(CompiledFile(kTinyModel, {absl::StrCat("cluster.gpu=", gpu)}), Rates(table)).length;
+  };
+  int64_t bytes = 0;
+  const Plan plan = CompiledFile(kTinyModel);
+  for (const Module& module : plan.modules) {
+    for (const Bucket& bucket : module.buckets) bytes += 2 * 4 * bucket.elements;  // fp32
+  }
+  EXPECT_NEAR(length("none") / static_cast<double>(bytes), 1, 1e-9);
+  EXPECT_EQ(length("h200_sxm"), 0);
 }
 
 // Rows of a trace: all instructions, and with waiting all of the step where nothing overlaps.
