@@ -18,6 +18,7 @@
 
 #include "executor/base/zigzag.h"
 #include "executor/ops/handler.h"
+#include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -29,9 +30,12 @@ const char* GeluForm(const ComputeContext& context) {
 
 // Copies, as RunSplit makes them.
 Tensors FeaturesApart(const at::Tensor& x, int64_t first) {
-  const int64_t others = x.size(-1) - first;
-  return {x.narrow(-1, 0, first).clone(at::MemoryFormat::Contiguous),
-          x.narrow(-1, first, others).clone(at::MemoryFormat::Contiguous)};
+  const at::Tensor vectors = InVectors(x, first);
+  const int64_t all = vectors.size(-1), before = first * all / x.size(-1);
+  const auto part = [&](int64_t from, int64_t size) {
+    return vectors.narrow(-1, from, size).clone(at::MemoryFormat::Contiguous).view(x.scalar_type());
+  };
+  return {part(0, before), part(before, all - before)};
 }
 
 }  // namespace

@@ -43,9 +43,13 @@ Tensors RunRepeatFrames(const ComputeContext& context) {
   const int64_t frames = context.instruction.integer("frames"), pixels = rows.size(1) / kChannels;
   TORCH_CHECK(rows.size(1) == kChannels * pixels, "patches of ", rows.size(1), " values have no ", kChannels,
               " channels");
-  const at::Tensor still = rows.view({rows.size(0), kChannels, 1, pixels});
-  return {still.expand({rows.size(0), kChannels, frames, pixels})
-              .reshape(WithWidth(context.inputs[0], kChannels * frames * pixels))};
+  const at::Tensor vectors = InVectors(rows, pixels);
+  const int64_t size = vectors.size(1) / kChannels;
+  return {vectors.view({rows.size(0), kChannels, 1, size})
+              .expand({rows.size(0), kChannels, frames, size})
+              .reshape({rows.size(0), kChannels * frames * size})
+              .view(rows.scalar_type())
+              .view(WithWidth(context.inputs[0], kChannels * frames * pixels))};
 }
 
 Tensors RunAddPositions(const ComputeContext& context) {

@@ -4,12 +4,23 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
 
+#include <cstdint>
+
 #include "executor/base/tensors.h"
 
 namespace planwright::executor::ops {
 
 at::Tensor Indices(const std::vector<int64_t>& values, at::Device device) {
   return ToDevice(at::tensor(values, at::TensorOptions().dtype(at::kLong)), device);
+}
+
+at::Tensor InVectors(const at::Tensor& x, int64_t features) {
+  constexpr at::ScalarType kVector = at::kComplexDouble;  // only moved, so its meaning does not matter
+  constexpr int64_t kBytes = 16;
+  const int64_t count = kBytes / x.element_size();
+  const bool lies = x.numel() > 0 && x.is_contiguous() && x.storage_offset() % count == 0 &&
+                    reinterpret_cast<uintptr_t>(x.const_data_ptr()) % kBytes == 0;
+  return lies && features % count == 0 && x.size(-1) % count == 0 ? x.view(kVector) : x;
 }
 
 void AddProduct(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {

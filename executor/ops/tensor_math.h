@@ -31,6 +31,10 @@ inline std::vector<int64_t> WithWidth(const at::Tensor& x, int64_t width) {
   return shape;
 }
 
+// The same memory as elements of 16 bytes, which strided copies move several times faster than narrow ones; `x` itself
+// if it does not lie so that `features` of its last dim are a whole number of them.
+at::Tensor InVectors(const at::Tensor& x, int64_t features);
+
 // A vector as an i64 tensor on `device`. The host does not wait.
 at::Tensor Indices(const std::vector<int64_t>& values, at::Device device);
 

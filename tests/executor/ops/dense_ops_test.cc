@@ -305,5 +305,31 @@ TEST(Split, GivesConsecutiveParts) {
   EXPECT_THROW(Op({{"dim", int64_t{2}}}).WithOutputs({part(4)}).Run(ops::RunSplit, {x}), c10::Error);
 }
 
+// Of whole vectors of 16 bytes and of others, also where x starts within one or has strides.
+TEST(SplitFeatures, GivesBothPartsInCopies) {
+  for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    for (const auto& [width, first] : std::vector<std::pair<int64_t, int64_t>>{{24, 8}, {24, 5}, {23, 8}, {7, 3}}) {
+      const at::Tensor all = Random({7 * width}).to(type);
+      for (const at::Tensor& x :
+           {all.narrow(0, 0, 6 * width).view({2, 3, width}), all.narrow(0, 1, 6 * width).view({2, 3, width}),
+            all.narrow(0, 0, 6 * width).view({2, width, 3}).transpose(1, 2)}) {
+        SCOPED_TRACE(testing::Message() << first << " of " << x.sizes() << " " << type << " " << x.strides());
+        const Attributes cut = {{"first", first}};
+        for (Handler handler : {ops::RunSplitFeatures, ops::RunJoinFeaturesGrad}) {
+          const Tensors parts = Op(cut).Run(handler, {x});
+          ASSERT_EQ(parts.size(), 2u);
+          EXPECT_TRUE(at::equal(parts[0], x.narrow(2, 0, first)));
+          EXPECT_TRUE(at::equal(parts[1], x.narrow(2, first, width - first)));
+          for (const at::Tensor& part : parts) {
+            EXPECT_TRUE(part.is_contiguous());
+            EXPECT_EQ(part.scalar_type(), type);
+            EXPECT_FALSE(part.is_alias_of(x));
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace planwright::executor

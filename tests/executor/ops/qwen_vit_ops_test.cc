@@ -122,15 +122,25 @@ TEST(AxialRope, RefusesRowsThatAreNotThoseOfTheImages) {
   EXPECT_ANY_THROW(Op(kRope).Run(ops::RunAxialRope, {Random({7, 48}), GridOf({{2, 4}})}));
 }
 
+// Of whole vectors of 16 bytes and of others, also where patches start within one.
 TEST(RepeatFrames, RepeatsEachChannel) {
-  constexpr int64_t kPixels = 4, kFrames = 3;
-  const at::Tensor patches = Random({2, 3 * kPixels});
-  const at::Tensor y = Op({{"frames", kFrames}}).Run(ops::RunRepeatFrames, {patches})[0];
-  ASSERT_EQ(y.sizes(), (at::IntArrayRef{2, 3 * kFrames * kPixels}));
-  for (int64_t channel = 0; channel < 3; ++channel) {
-    for (int64_t frame = 0; frame < kFrames; ++frame) {
-      EXPECT_TRUE(at::equal(y.narrow(1, (channel * kFrames + frame) * kPixels, kPixels),
-                            patches.narrow(1, channel * kPixels, kPixels)));
+  constexpr int64_t kFrames = 3;
+  for (const at::ScalarType type : {at::kDouble, at::kBFloat16}) {
+    for (const int64_t pixels : {4, 5, 8}) {
+      for (const int64_t moved : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << pixels << " " << type << " pixels, " << moved);
+        const at::Tensor patches =
+            Random({7 * 3 * pixels}).to(type).narrow(0, moved, 6 * 3 * pixels).view({2, 3, 3 * pixels});
+        const at::Tensor y = Op({{"frames", kFrames}}).Run(ops::RunRepeatFrames, {patches})[0];
+        EXPECT_EQ(y.scalar_type(), type);
+        ASSERT_EQ(y.sizes(), (at::IntArrayRef{2, 3, 3 * kFrames * pixels}));
+        for (int64_t channel = 0; channel < 3; ++channel) {
+          for (int64_t frame = 0; frame < kFrames; ++frame) {
+            EXPECT_TRUE(at::equal(y.narrow(2, (channel * kFrames + frame) * pixels, pixels),
+                                  patches.narrow(2, channel * pixels, pixels)));
+          }
+        }
+      }
     }
   }
 }
