@@ -109,8 +109,11 @@ __device__ Range CellsNear(int cell, int count, int side) {
   return {first, last + 1 < count ? last + 1 : count};
 }
 
+constexpr int kColumns = 4;         // of patches that are loaded at once: most cells take something of three or four
+constexpr int kGradientBlocks = 3;  // of a multiprocessor, at least
+
 // A thread block has a row of the table.
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMostThreads, kGradientBlocks)
     AddPositionsGradientKernel(PlacedImages images, PositionTable table, const uint4* dx, float4* gradient) {
   const auto side = static_cast<int>(table.side), vectors = static_cast<int>(table.width / kVector);
   const int cell_row = static_cast<int>(blockIdx.x) / side, cell_column = static_cast<int>(blockIdx.x) % side;
@@ -127,13 +130,24 @@ __global__ void __launch_bounds__(kMostThreads)
         const double of_row = AxisTap(row, all_rows, side).WeightOf(cell_row);
         if (of_row == 0) continue;
         const uint4* patches = dx + (image.first_patch + int64_t{row - here} * columns) * vectors + vector;
-        for (int column = near.first; column < near.end; ++column) {
-          const auto weight = static_cast<float>(of_row * AxisTap(column, columns, side).WeightOf(cell_column));
-          if (weight == 0) continue;
-          float values[kVector];
-          Widen(patches[int64_t{column} * vectors], values);
+        for (int first = near.first; first < near.end; first += kColumns) {
+          float weights[kColumns];
+          uint4 loaded[kColumns];
 #pragma unroll
-          for (int k = 0; k < kVector; ++k) sum[k] += values[k] * weight;
+          for (int c = 0; c < kColumns; ++c) {
+            const int column = first + c;
+            weights[c] = column < near.end
+                             ? static_cast<float>(of_row * AxisTap(column, columns, side).WeightOf(cell_column))
+                             : 0;
+            loaded[c] = weights[c] == 0 ? uint4{} : patches[int64_t{column} * vectors];
+          }
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c) {
+            float values[kVector];
+            Widen(loaded[c], values);
+#pragma unroll
+            for (int k = 0; k < kVector; ++k) sum[k] += values[k] * weights[c];
+          }
         }
       }
     }
