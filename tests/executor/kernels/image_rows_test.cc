@@ -67,6 +67,26 @@ TEST_F(ImageRows, TokensOfAnyBatch) {
   CheckTokens(2, 40, 16, 12);  // the plain form
 }
 
+// These have a plain form alone, which moves 16 bytes at a time where it can. Nothing is rounded.
+TEST_F(ImageRows, MovesOfAnyWidth) {
+  for (const int64_t width : {24, 30, 1024}) {
+    for (const int64_t first : {8, 5}) {
+      SCOPED_TRACE(testing::Message() << first << " of " << width);
+      const Attributes cut = {{"first", first}};
+      Check("split features", ops::RunSplitFeatures, {.attributes = cut, .inputs = {Random({37, width})}});
+      Check("join features grad", ops::RunJoinFeaturesGrad, {.attributes = cut, .inputs = {Random({37, 2, width})}});
+    }
+    Check("repeat frames", ops::RunRepeatFrames,
+          {.attributes = {{"frames", int64_t{2}}}, .inputs = {Random({37, 3 * width})}});
+    const at::Tensor grid = at::tensor({4, 6, 2, 8}, at::kLong).view({2, 2});
+    KernelCheck shuffle = {
+        .attributes = {{"factor", int64_t{2}}}, .inputs = {Random({40, width}), grid}, .host_inputs = {1}};
+    Check("pixel shuffle", ops::RunPixelShuffle, shuffle);
+    shuffle.inputs[0] = Random({10, 4 * width});
+    Check("pixel shuffle grad", ops::RunPixelShuffleGrad, shuffle);
+  }
+}
+
 TEST_F(ImageRows, SquaresOfAnyRows) {
   for (const int64_t elements : {1, 7, 8, 1024 * 1000 + 8, 3072 * 2049})
     Check("square sum", ops::RunSquareSum, {.inputs = {Random({elements})}});

@@ -10,6 +10,7 @@ namespace planwright::executor {
 namespace {
 
 constexpr int64_t kSide = 48, kWidth = 1024, kHeads = 16, kPatches = 4096 + 3072 + 3072 + 2048;
+constexpr int64_t kPatch = 16, kFold = 2;
 constexpr int64_t kSamples = 2, kSequence = 4096, kHidden = 2048, kImageRows = kPatches / 4, kImageToken = 1;
 
 at::TensorOptions Gpu(at::ScalarType type) { return at::TensorOptions(at::kCUDA).dtype(type); }
@@ -35,6 +36,8 @@ std::vector<KernelCase> ImageCases() {
   const at::Tensor e = Values({kSequence, kSamples, kHidden}), rows = Values({kImageRows, kHidden});
   at::Tensor tokens = at::zeros({kSamples, kSequence}, Gpu(at::kLong));
   tokens.narrow(1, 0, kImageRows / kSamples).fill_(kImageToken);
+  const at::Tensor patches = Values({kPatches, 3 * kPatch * kPatch}), joined = Values({kPatches, 2 * kWidth});
+  const Attributes fold = {{"factor", kFold}}, frames = {{"frames", int64_t{2}}}, halves = {{"first", kWidth}};
   const Attributes table = {{"side", kSide}}, image = {{"image_token", kImageToken}},
                    rope = {{"heads", kHeads}, {"head_dim", kWidth / kHeads}, {"theta", 10000.0}};
   const int64_t positions = kSide * kSide * kWidth;
@@ -46,6 +49,11 @@ std::vector<KernelCase> ImageCases() {
       Case("axial_rope", 2 * qkv.numel(), {ops::RunAxialRope, rope, {qkv, grid}}),
       Case("merge_images", 2 * e.numel(), {ops::RunMergeImages, image, {e, rows, tokens}}),
       Case("add_images", 2 * e.numel() + rows.numel(), {ops::RunAddImages, image, {e, rows, tokens}}),
+      Case("repeat_frames", 3 * patches.numel(), {ops::RunRepeatFrames, frames, {patches}}),
+      Case("split_features", 2 * joined.numel(), {ops::RunSplitFeatures, halves, {joined}}),
+      Case("pixel_shuffle", 2 * x.numel(), {ops::RunPixelShuffle, fold, {x, grid}}),
+      Case("pixel_shuffle_grad", 2 * x.numel(),
+           {ops::RunPixelShuffleGrad, fold, {x.view({kPatches / (kFold * kFold), -1}), grid}}),
       Case("square_sum", rows.numel(), {ops::RunSquareSum, {}, {rows}}),
   };
 }
