@@ -138,18 +138,19 @@ class JoinedNorms : public Kernels {
 // Widths of models, some that fill no warp, and rows around what blocks and teams take at a time.
 TEST_F(JoinedNorms, RmsNormOfAnyRows) {
   for (const int64_t width : {1024, 2048, 2688, 4096}) {
-    for (const int64_t rows : {1, 2, 3, 37, 793, 1585}) CheckRmsNorm({rows, width});
+    for (const int64_t rows : {1, 2, 3, 37, 793}) CheckRmsNorm({rows, width});
   }
   for (const int64_t width : {8, 96, 264, 3072, 6144}) CheckRmsNorm({531, width});
+  CheckRmsNorm({1589, 1024});  // blocks take several turns, and not equally many
   CheckRmsNorm({19, 3, 2048});
 }
 
 TEST_F(JoinedNorms, LayerNormOfAnyRows) {
   for (const int64_t width : {1024, 2048, 2688, 4096}) {
-    for (const int64_t rows : {1, 2, 3, 37, 793, 1585}) CheckLayerNorm({rows, width});
+    for (const int64_t rows : {1, 2, 3, 37, 793}) CheckLayerNorm({rows, width});
   }
   for (const int64_t width : {8, 96, 1152, 1280, 6144}) CheckLayerNorm({531, width});
-  CheckLayerNorm({530, 1024}, 16);
+  CheckLayerNorm({1589, 1024}, 16);
   CheckLayerNorm({19, 3, 1024});
 }
 
