@@ -18,8 +18,8 @@ void LaunchLayerNorm(const __nv_bfloat16* x, const LayerNormWeights& weights, fl
 int64_t LayerNormPartials(const RowShape& shape);
 
 // dx from the gradient of y. `beside`, rows as those of x, is added to dx before it is rounded; null: nothing is.
-// `partials` [LayerNormPartials, 2 width] fp32 gets terms of the gradients of weight and bias, side by side: their sums
-// over rows are these gradients. Null: they are not wanted.
+// With it the width is at most kWidestSum. `partials` [LayerNormPartials, 2 width] fp32 gets terms of the gradients of
+// weight and bias, side by side: their sums over rows are these gradients. Null: they are not wanted.
 void LaunchLayerNormGradient(const __nv_bfloat16* dy, const __nv_bfloat16* x, const float* mean, const float* scale,
                              const __nv_bfloat16* weight, const __nv_bfloat16* beside, __nv_bfloat16* dx,
                              float* partials, const RowShape& shape, cudaStream_t stream);

@@ -23,9 +23,9 @@ bool TakesWidth(const ComputeBinding& binding, const ValueType& x) {
   return InWholeVectors(x) && PlannedWidth(x) <= kWidestRow && InBf16Elements(binding.parameters[0]);
 }
 
-// A sum of what has the type of `x`, and of another such term.
+// Whether kernels make a sum of what has the type of `x`, and of another such term.
 bool AddsTo(const ValueType& x, const ComputeBinding& add) {
-  if (add.inputs.size() != 2) return false;
+  if (add.inputs.size() != 2 || PlannedWidth(x) > kWidestSum) return false;
   for (const ValueType* term : add.inputs) {
     if (term->dtype != x.dtype || term->dims != x.dims) return false;
   }
