@@ -99,7 +99,8 @@ __global__ void __launch_bounds__(kMostThreads, 2)
   __shared__ PlaneTurns<kBackwardRows> tables[2];
   __shared__ SharedWeights of_heads;
   __shared__ float terms[kMostThreads * 2 * kVector];  // [heads of the block, head_dim]
-  const NormedVectors<kLanes> own(shape, turns_back.rotary);
+  NormedVectors<kLanes> own(shape, turns_back.rotary);
+  if (dy == dx && !own.normed) own.HaveNone();
   const float share = 1 / static_cast<float>(shape.head_dim);
   of_heads.Fill(weights, shape);
   __syncthreads();

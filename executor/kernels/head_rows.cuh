@@ -49,6 +49,8 @@ struct TwoVectors {
     turns = pair < half && head < shape.turning();
     row_vectors = static_cast<int>(shape.heads()) * vectors, head_at = head * vectors;
   }
+  // For a thread whose vectors pass, where the result takes over the memory of what is read: they are there already.
+  __device__ __forceinline__ void HaveNone() { has_first = has_second = false; }
   __device__ __forceinline__ void Load(const uint4* data, int64_t row, bool wanted, uint4 (&to)[2]) const {
     const uint4* head = data + row * row_vectors + head_at;
     to[0] = wanted && has_first ? head[first] : uint4{0, 0, 0, 0};

@@ -46,7 +46,7 @@ struct RopeTurns {
   uint8_t axis_of_plane[kWidestHead / 2] = {};  // which positions a plane turns by
 };
 
-// y: x turned by positions [axes, rows]. Angles are reduced in fp64, cosines and sines are fp32.
+// y: x turned by positions [axes, rows]; it may be x. Angles are reduced in fp64, cosines and sines are fp32.
 void LaunchRope(const __nv_bfloat16* x, const int64_t* positions, const RopeTurns& turns, __nv_bfloat16* y,
                 const HeadShape& shape, cudaStream_t stream);
 
@@ -58,7 +58,7 @@ void LaunchHeadNormRope(const __nv_bfloat16* x, HeadWeights weights, float eps, 
 // The number of rows of partial sums that LaunchRopeHeadNormGradient writes.
 int64_t RopeHeadNormPartials(const HeadShape& shape);
 
-// LaunchRope of dy by `turns_back`, then LaunchHeadNormGradient of what comes out, in one pass.
+// LaunchRope of dy by `turns_back`, then LaunchHeadNormGradient of what comes out, in one pass. dx may be dy.
 void LaunchRopeHeadNormGradient(const __nv_bfloat16* dy, const int64_t* positions, const RopeTurns& turns_back,
                                 const __nv_bfloat16* x, const float* scale, HeadWeights weights, __nv_bfloat16* dx,
                                 float* partials, const HeadShape& shape, cudaStream_t stream);

@@ -14,7 +14,8 @@ __global__ void __launch_bounds__(kMostThreads)
   __shared__ PlaneTurns<kRows> table;
   const auto pairs = static_cast<int>((shape.head_dim / kVector + 1) / 2), thread = static_cast<int>(threadIdx.x),
              heads = static_cast<int>(blockDim.x) / pairs;
-  const TwoVectors own(shape, turns.rotary, static_cast<int>(blockIdx.y) * heads + thread / pairs, thread % pairs);
+  TwoVectors own(shape, turns.rotary, static_cast<int>(blockIdx.y) * heads + thread / pairs, thread % pairs);
+  if (x == y && !own.turns) own.HaveNone();
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
   uint4 raw[kRows][2];
 #pragma unroll

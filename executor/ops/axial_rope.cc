@@ -5,7 +5,7 @@
 //   axial_rope_grad   dy, image_grid -> dx, the rotation back
 //
 // Angles are fp64 on every device. Their cosines and sines have the wide type, and so has the arithmetic. y has the
-// dtype of x. P is of this rank's part with cp.
+// dtype of x, and where x dies there its memory. P is of this rank's part with cp.
 #include "executor/ops/axial_rope.h"
 
 #include <ATen/TensorOperators.h>
@@ -17,6 +17,7 @@
 #include "executor/base/tensors.h"
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
+#include "executor/ops/turn_planes.h"
 #include "executor/ops/vision_images.h"
 
 namespace planwright::executor::ops {
@@ -41,11 +42,11 @@ at::Tensor Turned(const ComputeContext& context, int way) {
               " patches");
   const at::Tensor cosine = angle.cos().to(WideType(x)).unsqueeze(1),
                    sine = (angle.sin() * way).to(WideType(x)).unsqueeze(1);
-  const at::Tensor all = x.reshape({x.size(0), 3 * heads, head_dim}), turn = all.narrow(1, 0, 2 * heads);
-  const at::Tensor first = Wide(turn.narrow(2, 0, half)), second = Wide(turn.narrow(2, half, half));
-  const at::Tensor turned =
-      at::cat({Narrow(first * cosine - second * sine, x), Narrow(second * cosine + first * sine, x)}, 2);
-  return at::cat({turned, all.narrow(1, 2 * heads, heads)}, 1).reshape(x.sizes());
+  const at::Tensor y = context.OutputOver(0);
+  if (!context.overwrites) y.copy_(x);
+  const at::Tensor turn = y.view({x.size(0), 3 * heads, head_dim}).narrow(1, 0, 2 * heads);
+  TurnPlanes(turn.narrow(2, 0, half), turn.narrow(2, half, half), cosine, sine);
+  return y;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Forms that do two compute instructions at once (planner/plan/link/joins.def): the second reads, right behind the
-// first, what the first makes as its first output, and nothing else reads that. So it is never written to memory. All of
-// them are for GPUs; without one, the two instructions take the forms that they have by themselves (forms.h).
+// first, what the first makes as its first output, and nothing else reads that. So it is never written to memory. All
+// of them are for GPUs; without one, the two instructions take the forms that they have by themselves (forms.h).
 #pragma once
 
 #include "executor/ops/forms.h"
@@ -8,7 +8,8 @@
 namespace planwright::executor {
 
 // Returns what the first instruction makes beside its first output, then what the second makes. An undefined tensor
-// stands among the inputs of the second in the place of that output.
+// stands among the inputs of the second in the place of that output. Where the first may take over the memory of an
+// input (ComputeContext::overwrites), any output may.
 using JoinedHandler = Tensors (*)(const ComputeContext& first, const ComputeContext& second);
 
 // Null: there is none for these instructions, by their planned types, their attributes and the device. Both take their

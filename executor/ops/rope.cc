@@ -8,15 +8,15 @@
 // A is 1. Where planes turn by rows and columns of image tokens too, it is 3 (RopeSpeeds::axis).
 //
 // Angles are fp64 on every device: at position 131,072 an angle in fp32 is off by 0.008. Their cosines and sines have
-// the wide type, and so has the arithmetic. y has the dtype of x.
+// the wide type, and so has the arithmetic. y has the dtype of x, and where x dies there its memory.
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 
 #include "executor/base/tensors.h"
 #include "executor/ops/handler.h"
 #include "executor/ops/rope_speeds.h"
 #include "executor/ops/tensor_math.h"
+#include "executor/ops/turn_planes.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -40,14 +40,11 @@ at::Tensor Turned(const ComputeContext& context, int way) {
   const at::Tensor cosine = (angle.cos() * speeds.amplitude).to(WideType(x)).unsqueeze(2),
                    sine = (angle.sin() * (way * speeds.amplitude)).to(WideType(x)).unsqueeze(2);
 
-  const at::Tensor all = x.reshape({x.size(0), x.size(1), heads, head_dim});
-  const at::Tensor turn = all.narrow(2, 0, turning);
-  const at::Tensor first = Wide(turn.narrow(3, 0, rotary / 2)), second = Wide(turn.narrow(3, rotary / 2, rotary / 2));
-  const at::Tensor turned =
-      at::cat({Narrow(first * cosine - second * sine, x), Narrow(second * cosine + first * sine, x),
-               turn.narrow(3, rotary, head_dim - rotary)},
-              3);
-  return at::cat({turned, all.narrow(2, turning, heads - turning)}, 2).reshape(x.sizes());
+  const at::Tensor y = context.OutputOver(0);
+  if (!context.overwrites) y.copy_(x);
+  const at::Tensor turn = y.view({x.size(0), x.size(1), heads, head_dim}).narrow(2, 0, turning);
+  TurnPlanes(turn.narrow(3, 0, rotary / 2), turn.narrow(3, rotary / 2, rotary / 2), cosine, sine);
+  return y;
 }
 
 }  // namespace

@@ -463,11 +463,11 @@ void ProgramWalker::ComputeBoth(const Launch& launch, Tensors& inputs) {
   inputs.clear();
   for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
   const SlotOperands &slots_of_first = OperandsOf(*first.entry), &slots = OperandsOf(*launch.entry);
-  Tensors made = bound_.instruction(*launch.entry)
-                     .joined({*first.entry->instruction->source, first.context, of_first, slots_of_first.parameters,
-                              slots_of_first.gradients},
-                             {*launch.entry->instruction->source, launch.context, inputs, slots.parameters,
-                              slots.gradients});
+  Tensors made =
+      bound_.instruction(*launch.entry)
+          .joined({*first.entry->instruction->source, first.context, of_first, slots_of_first.parameters,
+                   slots_of_first.gradients, first.overwrites},
+                  {*launch.entry->instruction->source, launch.context, inputs, slots.parameters, slots.gradients});
   inputs.clear();
   const size_t beside = first.outputs.size() - 1;
   TORCH_CHECK(made.size() >= beside, made.size(), " outputs of two instructions instead of the planned ",

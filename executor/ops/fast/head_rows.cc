@@ -81,7 +81,7 @@ Tensors Turned(const ComputeContext& context, int way) {
   const at::Tensor& x = context.inputs[0];
   const HeadShape shape = ShapeOf(context.instruction, x);
   const RowTurns turns(context, shape, way);
-  const at::Tensor y = at::empty_like(x);
+  const at::Tensor y = context.OutputOver(0);
   LaunchRope(Elements<Bf16>(x), Elements<int64_t>(turns.positions), turns.planes, Elements<Bf16>(y), shape,
              CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
@@ -102,7 +102,7 @@ Tensors TurnedByPlace(const ComputeContext& context, int way) {
     turns.of_plane[j] = way * speeds[j % speeds.size()] / (2 * std::numbers::pi);
     turns.axis_of_plane[j] = j < speeds.size() ? 0 : 1;
   }
-  const at::Tensor y = at::empty_like(x);
+  const at::Tensor y = context.OutputOver(0);
   LaunchRope(Elements<Bf16>(x), Elements<int64_t>(places), turns, Elements<Bf16>(y), shape, CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return {y};
@@ -200,7 +200,7 @@ Tensors FastRopeGradWithHeadNormGrad(const ComputeContext& of_rope, const Comput
   TORCH_CHECK(dy.sizes() == x.sizes(), "gradients of ", dy.sizes(), " for features of ", x.sizes());
   const HeadShape shape = ShapeOf(of_norm.instruction, x);
   const RowTurns turns(of_rope, shape, -1);
-  const at::Tensor dx = at::empty_like(x);
+  const at::Tensor dx = of_rope.OutputOver(0);
   const at::Tensor partials = PartialSums(of_norm, RopeHeadNormPartials(shape),
                                           static_cast<int64_t>(of_norm.parameters.size()) * shape.head_dim);
   LaunchRopeHeadNormGradient(Elements<Bf16>(dy), Elements<int64_t>(turns.positions), turns.planes, Elements<Bf16>(x),

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "tests/executor/kernels/check_kernel.h"
 
@@ -162,6 +164,31 @@ TEST_F(DecoderRows, RopeOfOtherHeadsIsPlain) {
   CheckRope({4, 2, 2, 12}, 12, 20, 2);
   CheckRope({4, 2, 2, 64}, 24, 20, 2);
   CheckRope({2, 1, 1, 264}, 256, 5, 1);
+}
+
+// Over what they turn: the same bits, and what passes is still there. Heads of 12 are turned by the plain form.
+TEST_F(DecoderRows, RopesTakeOverTheMemoryOfWhatTheyTurn) {
+  const auto check = [](Op op, Handler handler, const at::Tensor& x, const at::Tensor& places) {
+    const at::Tensor apart = op.Run(handler, {x, places})[0];
+    EXPECT_FALSE(apart.is_alias_of(x));
+    const at::Tensor y = op.Overwriting().Run(handler, {x, places})[0];
+    EXPECT_TRUE(y.is_same(x));
+    EXPECT_TRUE(y.equal(apart));
+  };
+  for (const auto& [sizes, rotary] : std::vector<std::pair<HeadSizes, int64_t>>{
+           {{16, 8, 8, 128}, 128}, {{3, 1, 1, 64}, 16}, {{5, 2, 0, 40}, 32}, {{4, 2, 2, 12}, 12}}) {
+    Attributes attributes = sizes.attributes();
+    attributes.insert({{"rotary", rotary}, {"theta", 1e6}});
+    const at::Tensor positions = at::randint(5000, {1, 67, 2}, at::TensorOptions(at::kCUDA).dtype(at::kLong));
+    for (const Handler handler : {ops::RunRope, ops::RunRopeGrad})
+      check(Op(attributes), handler, OnGpu(Random({67, 2, sizes.features()})), positions);
+  }
+  const at::Tensor grid = at::tensor({4, 6, 2, 40}, at::kLong).view({2, 2});
+  for (const int64_t head_dim : {64, 80, 72}) {
+    const Attributes attributes = {{"heads", int64_t{3}}, {"head_dim", head_dim}, {"theta", 10000.0}};
+    for (const Handler handler : {ops::RunAxialRope, ops::RunAxialRopeGrad})
+      check(Op(attributes), handler, OnGpu(Random({24 + 80, 9 * head_dim})), grid);
+  }
 }
 
 // A position is turned by as much, wherever it stands: a cut of a sequence, whose positions are no tensor of their own.

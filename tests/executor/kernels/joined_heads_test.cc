@@ -141,6 +141,24 @@ TEST_F(JoinedHeads, AtAnyAddress) {
   EXPECT_TRUE(op.Run(kBackward<>, {dy, positions, x, forward[0]}, shifted_weights)[0].equal(dx));
 }
 
+// The backward over the gradient that it turns back: the same bits, and the values' part is still there. Where the two
+// run one after the other, the first of them writes there.
+TEST_F(JoinedHeads, TakeOverTheMemoryOfWhatDies) {
+  for (const TurnedHeads& heads : {TurnedHeads{16, 8, 8, 128, 128}, {3, 1, 1, 64, 16}, {2, 1, 0, 96, 96}}) {
+    const at::Tensor x = OnGpu(Random({67, 2, heads.features()})), dy = OnGpu(Random({67, 2, heads.features()})),
+                     positions = at::randint(5000, {1, 67, 2}, at::TensorOptions(at::kCUDA).dtype(at::kLong));
+    Tensors weights;
+    for (const at::Tensor& weight : heads.weights()) weights.push_back(OnGpu(weight));
+    Op op(heads.attributes());
+    const at::Tensor scale = op.Run(kForward<>, {x, positions}, weights)[0],
+                     apart = op.Run(kBackward<>, {dy, positions, x, scale}, weights)[0];
+    EXPECT_FALSE(apart.is_alias_of(dy));
+    const at::Tensor dx = op.Overwriting().Run(kBackward<>, {dy, positions, x, scale}, weights)[0];
+    EXPECT_TRUE(dx.is_same(dy));
+    EXPECT_TRUE(dx.equal(apart));
+  }
+}
+
 TEST_F(JoinedHeads, NoRows) {
   const TurnedHeads heads = {4, 2, 2, 64, 64};
   const auto narrow = at::TensorOptions(at::kCUDA).dtype(at::kBFloat16);

@@ -126,6 +126,21 @@ TEST(Rope, BackIsTheInverseButForTheAmplitude) {
   EXPECT_SAME(op.Run(ops::RunRopeGrad, {there, positions})[0], x * (1.25 * 1.25));
 }
 
+TEST(Rope, MayTakeOverTheMemoryOfWhatItTurns) {
+  const at::Tensor positions = at::tensor({0, 5, 1, 6, 0, 7}, at::kLong).view({1, 3, 2});
+  for (const Handler handler : {ops::RunRope, ops::RunRopeGrad}) {
+    for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+      const at::Tensor x = Random({3, 2, 24}).to(type);
+      Op op(Rope(2, 1, 1, 6, 4, 100));
+      const at::Tensor apart = op.Run(handler, {x, positions})[0];
+      EXPECT_FALSE(apart.is_alias_of(x));
+      const at::Tensor y = op.Overwriting().Run(handler, {x, positions})[0];
+      EXPECT_TRUE(y.is_same(x));
+      EXPECT_TRUE(y.equal(apart));
+    }
+  }
+}
+
 // Computed by transformers 5.23, in fp32: its rounding is what these may differ by.
 TEST(RopeSpeeds, AreThoseOfTransformers) {
   struct Case {

@@ -118,6 +118,19 @@ TEST(AxialRope, Bf16ComputesInFp32AndRoundsOnce) {
   EXPECT_TRUE(at::allclose(y.to(at::kDouble), PlainRope(x.to(at::kDouble), kGrids, 1), 0x1p-8, 1e-5));
 }
 
+TEST(AxialRope, MayTakeOverTheMemoryOfWhatItTurns) {
+  for (const Handler handler : {ops::RunAxialRope, ops::RunAxialRopeGrad}) {
+    for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+      const at::Tensor x = Random({PatchesOf(kGrids), 3 * kHeads * kHeadDim}).to(type);
+      const at::Tensor apart = Op(kRope).Run(handler, {x, GridOf(kGrids)})[0];
+      EXPECT_FALSE(apart.is_alias_of(x));
+      const at::Tensor y = Op(kRope).Overwriting().Run(handler, {x, GridOf(kGrids)})[0];
+      EXPECT_TRUE(y.is_same(x));
+      EXPECT_TRUE(y.equal(apart));
+    }
+  }
+}
+
 TEST(AxialRope, RefusesRowsThatAreNotThoseOfTheImages) {
   EXPECT_ANY_THROW(Op(kRope).Run(ops::RunAxialRope, {Random({7, 48}), GridOf({{2, 4}})}));
 }

@@ -33,7 +33,7 @@ Tensors RunJoined(const ComputeContext& context) {
   Tensors other_inputs = part(context.inputs, kOf.inputs, false);
   const Tensors other_parameters = part(context.parameters, kOf.parameters, false),
                 other_gradients = part(context.gradients, kOf.gradients, false);
-  const ComputeContext first = {one, context.call, inputs, parameters, gradients};
+  const ComputeContext first = {one, context.call, inputs, parameters, gradients, context.overwrites};
   const at::Device device = inputs.front().device();
 
   // What lies between them has the type of an input of the second: all pairs are so.

@@ -61,17 +61,16 @@ void AddRowCases(std::vector<KernelCase>& cases) {
   cases.push_back(Case("head_norm", 2 * rows, 0, {ops::RunHeadNorm, heads, {qkv}, weights}));
   cases.push_back(Case("head_norm_grad", 3 * rows, 0,
                        {ops::RunHeadNormGrad, heads, {dqkv, qkv, scale}, weights, Gradients(weights)}));
-  cases.push_back(Case("head_norm and rope", 2 * rows, 0,
-                       {RunJoined<OpKind::kHeadNorm, OpKind::kRope, OfFirst{.inputs = 1, .parameters = 2}>,
-                        heads,
-                        {qkv, positions},
-                        weights}));
-  cases.push_back(Case("rope_grad and head_norm_grad", 3 * rows, 0,
-                       {RunJoined<OpKind::kRopeGrad, OpKind::kHeadNormGrad, OfFirst{.inputs = 2}>,
-                        heads,
-                        {dqkv, positions, qkv, scale},
-                        weights,
-                        Gradients(weights)}));
+  constexpr Handler kNormAndRope = RunJoined<OpKind::kHeadNorm, OpKind::kRope, OfFirst{.inputs = 1, .parameters = 2}>,
+                    kGradients = RunJoined<OpKind::kRopeGrad, OpKind::kHeadNormGrad, OfFirst{.inputs = 2}>;
+  const Tensors sums = Gradients(weights);
+  const double passing = static_cast<double>(kKv) / (kQ + 2 * kKv);
+  cases.push_back(Case("head_norm and rope", 2 * rows, 0, {kNormAndRope, heads, {qkv, positions}, weights}));
+  cases.push_back(Case("rope_grad and head_norm_grad", (3 - passing) * rows, 0,
+                       {kGradients, heads, {dqkv, positions, qkv, scale}, weights, sums}));
+  cases.push_back({.name = "rope_grad and head_norm_grad in place", .bytes = 3 * (1 - passing) * rows, .run = [=] {
+                     Op(heads).Overwriting().Run(kGradients, {dqkv, positions, qkv, scale}, weights, sums);
+                   }});
   cases.push_back(Case("gated_silu", 1.5 * gates, 0, {ops::RunGatedSilu, gate, {gu}}));
   cases.push_back(Case("gated_silu_grad", 2.5 * gates, 0, {ops::RunGatedSiluGrad, gate, {dh, gu}}));
 }

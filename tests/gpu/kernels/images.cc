@@ -47,6 +47,12 @@ std::vector<KernelCase> ImageCases() {
       Case("add_positions_grad", x.numel() + 4 * positions,
            {ops::RunAddPositionsGrad, table, {x, grid}, {}, {at::zeros({kSide * kSide, kWidth}, Gpu(at::kFloat))}}),
       Case("axial_rope", 2 * qkv.numel(), {ops::RunAxialRope, rope, {qkv, grid}}),
+      {.name = "axial_rope in place",
+       .bytes = 8.0 / 3 * static_cast<double>(qkv.numel()),
+       .run =
+           [=] {
+             Op(rope).Overwriting().Run(ops::RunAxialRope, {qkv, grid});
+           }},
       Case("merge_images", 2 * e.numel(), {ops::RunMergeImages, image, {e, rows, tokens}}),
       Case("add_images", 2 * e.numel() + rows.numel(), {ops::RunAddImages, image, {e, rows, tokens}}),
       Case("repeat_frames", 3 * patches.numel(), {ops::RunRepeatFrames, frames, {patches}}),
