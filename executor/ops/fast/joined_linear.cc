@@ -1,9 +1,9 @@
-// A linear layer and the residual sum behind it as one product (summed_product.h). The sum is rounded once: the layer's
-// output is not rounded, as it is never written.
+// A linear layer and the residual sum behind it as one product (blas_product.h), and the backward of a layer with that of
+// the gelu before it. The result is rounded once: what lies between the two is never written.
+#include "executor/ops/fast/blas_product.h"
 #include "executor/ops/fast/joined_form.h"
 #include "executor/ops/fast/planned_types.h"
 #include "executor/ops/fast/row_kernels.h"
-#include "executor/ops/fast/summed_product.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -33,6 +33,21 @@ bool TakesLinearWithAdd(const ComputeBinding& linear, const ComputeBinding& sum)
 // A product adds one bias.
 bool TakesLinearWithAddResidualBias(const ComputeBinding& linear, const ComputeBinding& sum) {
   return TakesSum(linear, sum) && linear.parameters.size() == 1 && InBf16Elements(sum.parameters[0]);
+}
+
+// In its tanh form. The gradient of the product has the width of what gelu read.
+bool TakesLinearInputGradWithGeluGrad(const ComputeBinding& product, const ComputeBinding& gelu) {
+  const int64_t* erf = gelu.instruction.FindInteger("erf");
+  return (erf == nullptr || *erf == 0) && PlannedInBf16(product, 1) && PlannedInBf16(gelu, 2) &&
+         gelu.inputs[0]->dims == gelu.inputs[1]->dims && InWholeVectors(*product.inputs[0]) &&
+         InWholeVectors(*gelu.inputs[1]) && InBf16Elements(product.parameters[0]);
+}
+
+Tensors FastLinearInputGradWithGeluGrad(const ComputeContext& product, const ComputeContext& gelu) {
+  const at::Tensor &dy = product.inputs[0], &weight = product.parameters[0], &pre = gelu.inputs[1];
+  if (!LiesInVectors(dy) || !LiesInVectors(weight) || !LiesInVectors(pre) || dy.numel() == 0)
+    return OneByOne(RunLinearInputGrad, product, RunGeluGrad, gelu);
+  return {ProductTimesGeluSlope(dy, weight, pre)};
 }
 
 Tensors FastLinearWithAdd(const ComputeContext& linear, const ComputeContext& sum) {

@@ -1,4 +1,4 @@
-// A linear layer and the sum behind it as one product: at the widths of real models and at others, with few rows and
+// A linear layer and the sum behind it as one product, and its backward with that of gelu: at the widths of real models and at others, with few rows and
 // many, and where the two must take their own forms.
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/ops/cat.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "executor/ops/fast/summed_product.h"
+#include "executor/ops/fast/blas_product.h"
 #include "tests/executor/kernels/check_kernel.h"
 #include "tests/executor/ops/run_joined.h"
 
@@ -32,6 +32,12 @@ constexpr Handler kSumOfBiased =
     &RunJoined<OpKind::kLinear, OpKind::kAdd, OfFirst{.inputs = 1, .parameters = 2, .place = place}>;
 constexpr Handler kBiasedSumOfBiased =
     &RunJoined<OpKind::kLinear, OpKind::kAddResidualBias, OfFirst{.inputs = 1, .parameters = 2}, /*joined=*/false>;
+
+// Of gelu in its tanh form, and in its exact one.
+constexpr Handler kGeluSlope =
+    &RunJoined<OpKind::kLinearInputGrad, OpKind::kGeluGrad, OfFirst{.inputs = 1, .parameters = 1, .place = 0}>;
+constexpr Handler kExactGeluSlope = &RunJoined<OpKind::kLinearInputGrad, OpKind::kGeluGrad,
+                                               OfFirst{.inputs = 1, .parameters = 1, .place = 0}, /*joined=*/false>;
 
 class JoinedLinear : public Kernels {
  protected:
@@ -75,6 +81,26 @@ class JoinedLinear : public Kernels {
   // The same numbers, where rows do not lie one after the other.
   static at::Tensor Strided(const at::Tensor& x) { return at::cat({x, x}, -1).narrow(-1, 0, x.size(-1)); }
 };
+
+// The widths are those of gelu's side and of dy.
+TEST_F(JoinedLinear, BackwardWithGelu) {
+  for (const Widths& widths : {Widths{4096, 1024}, Widths{64, 24}, Widths{4304, 1152}}) {
+    for (const int64_t rows : {1, 7, 1000, 4099}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows of " << widths[0] << " from " << widths[1]);
+      const Operands all = Draw({rows}, widths);
+      const KernelCheck check = {.inputs = {all.residual, all.x}, .parameters = {all.weight}};
+      Check("slope of gelu", kGeluSlope, check);
+      KernelCheck exact = check;
+      exact.attributes = {{"erf", int64_t{1}}};
+      exact.tolerances.narrow = 0.005;  // the product is rounded before it is multiplied
+      Check("exact gelu", kExactGeluSlope, exact);
+      KernelCheck strided = check;
+      strided.inputs[1] = Strided(all.x);
+      strided.tolerances.narrow = 0.005;
+      Check("pre in pieces", kGeluSlope, strided);
+    }
+  }
+}
 
 TEST_F(JoinedLinear, RealWidths) {
   for (const int64_t rows : {1, 7, 1000}) {

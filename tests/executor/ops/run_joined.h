@@ -42,6 +42,7 @@ Tensors RunJoined(const ComputeContext& context) {
   for (const at::Tensor& input : inputs) types.push_back(PlannedTypeOf(input));
   ValueType between = types.front();
   if (kFirst == OpKind::kLinear) between.dims.back() = parameters.front().size(0);
+  if (kFirst == OpKind::kLinearInputGrad) between.dims.back() = parameters.front().size(1);
   for (const at::Tensor& input : other_inputs) types.push_back(input.defined() ? PlannedTypeOf(input) : between);
   ComputeBinding bound_first{one, context.call.module, device, {}, parameters, gradients},
       bound_second{other, context.call.module, device, {}, other_parameters, other_gradients};

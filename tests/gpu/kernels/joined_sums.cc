@@ -1,4 +1,4 @@
-// Products of a layer that add the residual, as one and one by one: the language model of Qwen3-VL-2B with four samples
+// Products of a layer that add the residual or multiply by the slope of gelu, as one and one by one: the language model of Qwen3-VL-2B with four samples
 // of 4096 positions, its encoder with eight images.
 #include <ATen/ops/randn.h>
 
@@ -41,6 +41,24 @@ void AddSum(std::vector<KernelCase>& cases, int64_t rows, int64_t in, int64_t ou
                    }});
 }
 
+// The backward of the second layer of an MLP, with that of the gelu before it.
+void AddSlope(std::vector<KernelCase>& cases, int64_t rows, int64_t in, int64_t out) {
+  const auto values = [](at::IntArrayRef shape) {
+    return at::randn(shape, at::TensorOptions(at::kCUDA).dtype(at::kBFloat16));
+  };
+  const at::Tensor dy = values({rows, in}), pre = values({rows, out}), weight = values({in, out}).mul_(0.02);
+  const double bytes = 2.0 * static_cast<double>(rows * in + in * out + 2 * rows * out),
+               flops = 2.0 * static_cast<double>(rows * in) * static_cast<double>(out);
+  cases.push_back({"linear_input_grad + gelu_grad", bytes, flops, 0, [=] {
+                     Op().Run(RunJoined<OpKind::kLinearInputGrad, OpKind::kGeluGrad,
+                                        OfFirst{.inputs = 1, .parameters = 1, .place = 0}>,
+                              {dy, pre}, {weight});
+                   }});
+  cases.push_back({"linear_input_grad + gelu_grad, one by one", bytes, flops, 0, [=] {
+                     Op().Run(ops::RunGeluGrad, {Op().Run(ops::RunLinearInputGrad, {dy}, {weight})[0], pre});
+                   }});
+}
+
 }  // namespace
 
 std::vector<KernelCase> JoinedSumCases() {
@@ -50,6 +68,8 @@ std::vector<KernelCase> JoinedSumCases() {
   AddSum(cases, kTokens, 2048, 2048, false);
   AddSum(cases, kPatches, 4096, 1024, true);
   AddSum(cases, kPatches, 1024, 1024, true);
+  AddSlope(cases, kPatches, 1024, 4096);
+  AddSlope(cases, kPatches + 1024, 1024, 4096);
   return cases;
 }
 

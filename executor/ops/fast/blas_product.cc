@@ -1,0 +1,162 @@
+#include "executor/ops/fast/blas_product.h"
+
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/Exceptions.h>
+#include <ATen/ops/empty_like.h>
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace planwright::executor::ops {
+namespace {
+
+enum class Epilogue { kSum, kBiasedSum, kGeluSlope };
+
+// What the choice of a kernel depends on. Each row of x, of `in` elements, makes a row of the result, of `out`.
+struct Shape {
+  int64_t rows = 0;  // RoundRows of them
+  int64_t in = 0, out = 0;
+  uint32_t alignment = 256;  // of the operand with the least, in bytes; more than 256 makes no difference
+  Epilogue epilogue{};
+  int device = 0;
+
+  auto operator<=>(const Shape&) const = default;
+};
+
+// Of many rows the nearest multiple of 8192. Among neighbours cuBLASLt's first choices differ by up to a third in speed:
+// on an H200, products of 22528 and of 25600 rows with a weight [1024,1024] take 0.11 ms and more, of 24576 rows 0.087.
+// Those of round numbers were never the slow ones. And images of several sizes need few choices.
+int64_t RoundRows(int64_t rows) {
+  constexpr int64_t kMany = 8192;
+  return rows < kMany ? rows : (rows + kMany / 2) / kMany * kMany;
+}
+
+// The largest power of two that divides an operand's address, up to 256.
+uint32_t AlignmentOf(const at::Tensor& x) {
+  const auto address = reinterpret_cast<uintptr_t>(x.const_data_ptr());
+  return static_cast<uint32_t>(std::min<uintptr_t>(address & (~address + 1), 256));
+}
+
+// What lies by rows for LibTorch lies by columns for cuBLAS. There it is result^T [out,rows] = W x^T [in,rows]. The
+// memory of a weight [out,in] holds the transpose of that W, that of a weight [in,out] holds it as it is. Each row of
+// result^T has one element of the bias. What is added, or differentiated, lies as the result.
+struct Problem {
+  cublasLtMatmulDescOpaque_t product;
+  cublasLtMatrixLayoutOpaque_t weight, x, result;
+
+  // `beside`: the bias of a biased sum, pre of a slope.
+  Problem(const Shape& shape, int64_t rows, const void* beside) {
+    TORCH_CUDABLAS_CHECK(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    const auto lay_out = [](cublasLtMatrixLayoutOpaque_t& matrix, int64_t rows_of, int64_t columns) {
+      TORCH_CUDABLAS_CHECK(cublasLtMatrixLayoutInit(&matrix, CUDA_R_16BF, rows_of, columns, rows_of));
+    };
+    lay_out(x, shape.in, rows);
+    lay_out(result, shape.out, rows);
+    if (shape.epilogue == Epilogue::kGeluSlope) {
+      lay_out(weight, shape.out, shape.in);
+      Set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DGELU);
+      Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside);
+      Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.out);
+      return;
+    }
+    lay_out(weight, shape.in, shape.out);
+    Set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+    if (shape.epilogue != Epilogue::kBiasedSum) return;
+    Set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, beside);
+  }
+
+ private:
+  template <typename T>
+  void Set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    TORCH_CUDABLAS_CHECK(cublasLtMatmulDescSetAttribute(&product, attribute, &value, sizeof(value)));
+  }
+};
+
+cublasLtMatmulAlgo_t Choose(cublasLtHandle_t handle, const Shape& shape, const void* beside, size_t workspace) {
+  Problem problem(shape, shape.rows, beside);
+  cublasLtMatmulPreferenceOpaque_t wanted;
+  TORCH_CUDABLAS_CHECK(cublasLtMatmulPreferenceInit(&wanted));
+  const auto want = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    TORCH_CUDABLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(&wanted, attribute, &value, sizeof(value)));
+  };
+  want(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{workspace});
+  // Where parts of a sum are made apart, they are kept in fp32.
+  want(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    want(operand, shape.alignment);
+  cublasLtMatmulHeuristicResult_t best;
+  int found = 0;
+  TORCH_CUDABLAS_CHECK(cublasLtMatmulAlgoGetHeuristic(handle, &problem.product, &problem.weight, &problem.x,
+                                                      &problem.result, &problem.result, &wanted, 1, &best, &found));
+  TORCH_CHECK(found == 1 && best.state == CUBLAS_STATUS_SUCCESS, "cuBLASLt has no product of [", shape.rows, ",",
+              shape.in, "] that makes rows of ", shape.out, " in bf16 and ",
+              shape.epilogue == Epilogue::kGeluSlope    ? "multiplies by the slope of gelu"
+              : shape.epilogue == Epilogue::kBiasedSum ? "adds a matrix and a bias"
+                                                        : "adds a matrix");
+  return best.algo;
+}
+
+// The choice costs tens of microseconds of the host, and all layers of a microbatch ask for the same few. Where few rows
+// are others in each microbatch, old shapes never come again: the bound keeps them from piling up.
+cublasLtMatmulAlgo_t AlgorithmFor(cublasLtHandle_t handle, const Shape& shape, const void* beside, size_t workspace) {
+  constexpr size_t kMostShapes = 256;
+  static std::mutex mutex;
+  static std::map<Shape, cublasLtMatmulAlgo_t> chosen;
+  const std::lock_guard lock(mutex);
+  if (const auto known = chosen.find(shape); known != chosen.end()) return known->second;
+  const cublasLtMatmulAlgo_t algorithm = Choose(handle, shape, beside, workspace);
+  if (chosen.size() == kMostShapes) chosen.clear();
+  chosen.emplace(shape, algorithm);
+  return algorithm;
+}
+
+// A new tensor like `like`: what is added in a sum, pre of a slope. `beside`: as in Problem; may be undefined.
+at::Tensor Product(Epilogue epilogue, int64_t out, const at::Tensor& x, const at::Tensor& weight,
+                   const at::Tensor& like, const at::Tensor& beside) {
+  Shape shape = {.in = x.size(-1), .out = out, .epilogue = epilogue, .device = x.get_device()};
+  const int64_t rows = x.numel() / shape.in;
+  shape.rows = RoundRows(rows);
+  TORCH_CHECK(weight.numel() == shape.in * out && like.size(-1) == out && like.numel() == rows * out,
+              "a product of rows ", x.sizes(), " with a weight ", weight.sizes(), " has not the shape of ",
+              like.sizes());
+  const at::Tensor result = at::empty_like(like);
+  for (const at::Tensor* operand : {&x, &weight, &like, &beside, &result}) {
+    if (operand->defined()) shape.alignment = std::min(shape.alignment, AlignmentOf(*operand));
+  }
+
+  // The workspace that LibTorch itself has for products of this thread on this stream.
+  cublasLtHandle_t handle = at::cuda::getCurrentCUDABlasLtHandle();
+  const size_t workspace = at::cuda::getCUDABlasLtWorkspaceSize();
+  const void* address = beside.defined() ? beside.const_data_ptr() : nullptr;
+  Problem problem(shape, rows, address);
+  const cublasLtMatmulAlgo_t algorithm = AlgorithmFor(handle, shape, address, workspace);
+  const bool adds = epilogue != Epilogue::kGeluSlope;
+  const float one = 1, factor = adds ? 1 : 0;
+  TORCH_CUDABLAS_CHECK(cublasLtMatmul(handle, &problem.product, &one, weight.const_data_ptr(), &problem.weight,
+                                      x.const_data_ptr(), &problem.x, &factor,
+                                      adds ? like.const_data_ptr() : result.const_data_ptr(), &problem.result,
+                                      result.mutable_data_ptr(), &problem.result, &algorithm,
+                                      at::cuda::getCUDABlasLtWorkspace(), workspace, at::cuda::getCurrentCUDAStream()));
+  return result;
+}
+
+}  // namespace
+
+at::Tensor SummedProduct(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& residual,
+                         const at::Tensor& bias) {
+  TORCH_CHECK(!bias.defined() || bias.numel() == weight.size(0), "a bias ", bias.sizes(), " is none of a weight ",
+              weight.sizes());
+  return Product(bias.defined() ? Epilogue::kBiasedSum : Epilogue::kSum, weight.size(0), x, weight, residual, bias);
+}
+
+at::Tensor ProductTimesGeluSlope(const at::Tensor& dy, const at::Tensor& weight, const at::Tensor& pre) {
+  return Product(Epilogue::kGeluSlope, weight.size(1), dy, weight, pre, pre);
+}
+
+}  // namespace planwright::executor::ops
