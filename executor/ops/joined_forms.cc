@@ -1,8 +1,7 @@
 #include "executor/ops/joined_forms.h"
 
-#include <utility>
-
 #include "executor/ops/fast/joined_form.h"
+#include "planner/plan/link/joins.h"
 
 namespace planwright::executor {
 
@@ -24,8 +23,8 @@ size_t PlaceOfFirst(const ComputeContext& second) {
 Tensors OneByOne(ComputeHandler first_form, const ComputeContext& first, ComputeHandler second_form,
                  const ComputeContext& second) {
   Tensors made = first_form(first), inputs = second.inputs;
-  inputs[PlaceOfFirst(second)] = std::exchange(made.front(), at::Tensor());
-  made.erase(made.begin());
+  inputs[PlaceOfFirst(second)] = made.front();
+  if (JoinOf(first.instruction.kind, second.instruction.kind) == Join::kPasses) made.erase(made.begin());
   for (at::Tensor& output : second_form({second.instruction, second.call, inputs, second.parameters, second.gradients}))
     made.push_back(std::move(output));
   return made;

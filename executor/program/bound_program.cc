@@ -117,7 +117,7 @@ ComputeHandler BoundProgram::BindCompute(const LinkedEntry& entry, const Module*
   return form.run;
 }
 
-// A value that is probed is made.
+// A value that is probed is made, and lives on.
 void BoundProgram::BindJoined(const LinkedEntry& entry, const Module* module) {
   const LinkedInstruction &second = *entry.instruction, &first = *(&second - 1);
   const LinkedCall& call = program_.calls()[entry.call];

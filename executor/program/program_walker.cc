@@ -15,6 +15,7 @@
 #include "planner/base/files/exit_status.h"
 #include "planner/plan/evaluation_schedule.h"
 #include "planner/plan/expert_ops.h"
+#include "planner/plan/link/joins.h"
 #include "planner/wire/records/evaluated_round.h"
 #include "planner/wire/records/probe_format.h"
 
@@ -469,12 +470,14 @@ void ProgramWalker::ComputeBoth(const Launch& launch, Tensors& inputs) {
                    slots_of_first.gradients, first.overwrites},
                   {*launch.entry->instruction->source, launch.context, inputs, slots.parameters, slots.gradients});
   inputs.clear();
-  const size_t beside = first.outputs.size() - 1;
-  TORCH_CHECK(made.size() >= beside, made.size(), " outputs of two instructions instead of the planned ",
-              beside + launch.outputs.size());
+  const bool passes =
+      JoinOf(first.entry->instruction->source->kind, launch.entry->instruction->source->kind) == Join::kPasses;
+  const size_t of_first_made = first.outputs.size() - (passes ? 1 : 0);
+  TORCH_CHECK(made.size() >= of_first_made, made.size(), " outputs of two instructions instead of the planned ",
+              of_first_made + launch.outputs.size());
   const std::span<at::Tensor> all(made);
-  Keep(first, 1, all.first(beside));
-  Keep(launch, 0, all.subspan(beside));
+  Keep(first, passes ? 1 : 0, all.first(of_first_made));
+  Keep(launch, 0, all.subspan(of_first_made));
 }
 
 // The outputs from number `from` on.

@@ -2,6 +2,7 @@
 
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/Exceptions.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <cublasLt.h>
 
@@ -11,10 +12,14 @@
 #include <map>
 #include <mutex>
 
+#include "executor/ops/tensor_math.h"
+
 namespace planwright::executor::ops {
 namespace {
 
-enum class Epilogue { kSum, kBiasedSum, kGeluSlope };
+// What is done with an element of the product: something is added, gelu is taken of it, or it is multiplied by the slope
+// of gelu.
+enum class Epilogue { kSum, kGelu, kGeluSlope };
 
 // What the choice of a kernel depends on. Each row of x, of `in` elements, makes a row of the result, of `out`.
 struct Shape {
@@ -22,6 +27,7 @@ struct Shape {
   int64_t in = 0, out = 0;
   uint32_t alignment = 256;  // of the operand with the least, in bytes; more than 256 makes no difference
   Epilogue epilogue{};
+  bool biased = false;
   int device = 0;
 
   auto operator<=>(const Shape&) const = default;
@@ -41,43 +47,53 @@ uint32_t AlignmentOf(const at::Tensor& x) {
   return static_cast<uint32_t>(std::min<uintptr_t>(address & (~address + 1), 256));
 }
 
+// What the epilogue reads, or writes, beside the product. Null: it has none.
+struct Beside {
+  const void* bias = nullptr;
+  const void* pre = nullptr;  // of gelu: what it is taken of, which is written; of its slope: where it is taken
+};
+
 // What lies by rows for LibTorch lies by columns for cuBLAS. There it is result^T [out,rows] = W x^T [in,rows]. The
 // memory of a weight [out,in] holds the transpose of that W, that of a weight [in,out] holds it as it is. Each row of
-// result^T has one element of the bias. What is added, or differentiated, lies as the result.
+// result^T has one element of the bias. What is added, and pre, lie as the result.
 struct Problem {
   cublasLtMatmulDescOpaque_t product;
   cublasLtMatrixLayoutOpaque_t weight, x, result;
 
-  // `beside`: the bias of a biased sum, pre of a slope.
-  Problem(const Shape& shape, int64_t rows, const void* beside) {
-    TORCH_CUDABLAS_CHECK(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    const auto lay_out = [](cublasLtMatrixLayoutOpaque_t& matrix, int64_t rows_of, int64_t columns) {
-      TORCH_CUDABLAS_CHECK(cublasLtMatrixLayoutInit(&matrix, CUDA_R_16BF, rows_of, columns, rows_of));
+  Problem(const Shape& shape, int64_t rows, const Beside& beside) {
+    const bool slope = shape.epilogue == Epilogue::kGeluSlope;
+    const auto lay_out = [](cublasLtMatrixLayoutOpaque_t& matrix, int64_t height, int64_t columns) {
+      TORCH_CUDABLAS_CHECK(cublasLtMatrixLayoutInit(&matrix, CUDA_R_16BF, height, columns, height));
     };
     lay_out(x, shape.in, rows);
     lay_out(result, shape.out, rows);
-    if (shape.epilogue == Epilogue::kGeluSlope) {
-      lay_out(weight, shape.out, shape.in);
-      Set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DGELU);
-      Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside);
-      Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.out);
-      return;
-    }
-    lay_out(weight, shape.in, shape.out);
-    Set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
-    if (shape.epilogue != Epilogue::kBiasedSum) return;
-    Set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, beside);
+    slope ? lay_out(weight, shape.out, shape.in) : lay_out(weight, shape.in, shape.out);
+    TORCH_CUDABLAS_CHECK(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    if (!slope) Set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+    Set(CUBLASLT_MATMUL_DESC_EPILOGUE, CodeOf(shape));
+    if (shape.biased) Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, beside.bias);
+    if (shape.epilogue == Epilogue::kSum) return;
+    Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside.pre);
+    Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.out);
   }
 
  private:
+  static cublasLtEpilogue_t CodeOf(const Shape& shape) {
+    switch (shape.epilogue) {
+      case Epilogue::kSum: return shape.biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+      case Epilogue::kGelu: return shape.biased ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+      case Epilogue::kGeluSlope: return CUBLASLT_EPILOGUE_DGELU;
+    }
+    TORCH_CHECK(false, "no such epilogue");
+  }
+
   template <typename T>
   void Set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     TORCH_CUDABLAS_CHECK(cublasLtMatmulDescSetAttribute(&product, attribute, &value, sizeof(value)));
   }
 };
 
-cublasLtMatmulAlgo_t Choose(cublasLtHandle_t handle, const Shape& shape, const void* beside, size_t workspace) {
+cublasLtMatmulAlgo_t Choose(cublasLtHandle_t handle, const Shape& shape, const Beside& beside, size_t workspace) {
   Problem problem(shape, shape.rows, beside);
   cublasLtMatmulPreferenceOpaque_t wanted;
   TORCH_CUDABLAS_CHECK(cublasLtMatmulPreferenceInit(&wanted));
@@ -95,16 +111,14 @@ cublasLtMatmulAlgo_t Choose(cublasLtHandle_t handle, const Shape& shape, const v
   TORCH_CUDABLAS_CHECK(cublasLtMatmulAlgoGetHeuristic(handle, &problem.product, &problem.weight, &problem.x,
                                                       &problem.result, &problem.result, &wanted, 1, &best, &found));
   TORCH_CHECK(found == 1 && best.state == CUBLAS_STATUS_SUCCESS, "cuBLASLt has no product of [", shape.rows, ",",
-              shape.in, "] that makes rows of ", shape.out, " in bf16 and ",
-              shape.epilogue == Epilogue::kGeluSlope    ? "multiplies by the slope of gelu"
-              : shape.epilogue == Epilogue::kBiasedSum ? "adds a matrix and a bias"
-                                                        : "adds a matrix");
+              shape.in, "] that makes rows of ", shape.out, " in bf16 with the epilogue ",
+              static_cast<int>(shape.epilogue), shape.biased ? " and a bias" : "");
   return best.algo;
 }
 
 // The choice costs tens of microseconds of the host, and all layers of a microbatch ask for the same few. Where few rows
 // are others in each microbatch, old shapes never come again: the bound keeps them from piling up.
-cublasLtMatmulAlgo_t AlgorithmFor(cublasLtHandle_t handle, const Shape& shape, const void* beside, size_t workspace) {
+cublasLtMatmulAlgo_t AlgorithmFor(cublasLtHandle_t handle, const Shape& shape, const Beside& beside, size_t workspace) {
   constexpr size_t kMostShapes = 256;
   static std::mutex mutex;
   static std::map<Shape, cublasLtMatmulAlgo_t> chosen;
@@ -116,47 +130,60 @@ cublasLtMatmulAlgo_t AlgorithmFor(cublasLtHandle_t handle, const Shape& shape, c
   return algorithm;
 }
 
-// A new tensor like `like`: what is added in a sum, pre of a slope. `beside`: as in Problem; may be undefined.
-at::Tensor Product(Epilogue epilogue, int64_t out, const at::Tensor& x, const at::Tensor& weight,
-                   const at::Tensor& like, const at::Tensor& beside) {
-  Shape shape = {.in = x.size(-1), .out = out, .epilogue = epilogue, .device = x.get_device()};
+// `result`: gets the product. `added`: to it, in a sum; else undefined, as `bias` and `pre` where there is none.
+void Multiply(Epilogue epilogue, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& added,
+              const at::Tensor& bias, const at::Tensor& pre, const at::Tensor& result) {
+  Shape shape = {.in = x.size(-1),
+                 .out = result.size(-1),
+                 .epilogue = epilogue,
+                 .biased = bias.defined(),
+                 .device = x.get_device()};
   const int64_t rows = x.numel() / shape.in;
   shape.rows = RoundRows(rows);
-  TORCH_CHECK(weight.numel() == shape.in * out && like.size(-1) == out && like.numel() == rows * out,
-              "a product of rows ", x.sizes(), " with a weight ", weight.sizes(), " has not the shape of ",
-              like.sizes());
-  const at::Tensor result = at::empty_like(like);
-  for (const at::Tensor* operand : {&x, &weight, &like, &beside, &result}) {
+  TORCH_CHECK(weight.numel() == shape.in * shape.out && result.numel() == rows * shape.out, "a product of rows ",
+              x.sizes(), " with a weight ", weight.sizes(), " has not the shape ", result.sizes());
+  TORCH_CHECK(!bias.defined() || bias.numel() == shape.out, "a bias ", bias.sizes(), " is none of a weight ",
+              weight.sizes());
+  for (const at::Tensor* operand : {&x, &weight, &added, &bias, &pre, &result}) {
     if (operand->defined()) shape.alignment = std::min(shape.alignment, AlignmentOf(*operand));
   }
 
   // The workspace that LibTorch itself has for products of this thread on this stream.
   cublasLtHandle_t handle = at::cuda::getCurrentCUDABlasLtHandle();
   const size_t workspace = at::cuda::getCUDABlasLtWorkspaceSize();
-  const void* address = beside.defined() ? beside.const_data_ptr() : nullptr;
-  Problem problem(shape, rows, address);
-  const cublasLtMatmulAlgo_t algorithm = AlgorithmFor(handle, shape, address, workspace);
-  const bool adds = epilogue != Epilogue::kGeluSlope;
-  const float one = 1, factor = adds ? 1 : 0;
+  const Beside beside = {bias.defined() ? bias.const_data_ptr() : nullptr,
+                         pre.defined() ? pre.const_data_ptr() : nullptr};
+  Problem problem(shape, rows, beside);
+  const cublasLtMatmulAlgo_t algorithm = AlgorithmFor(handle, shape, beside, workspace);
+  const float one = 1, of_added = added.defined() ? 1 : 0;
+  void* into = result.mutable_data_ptr();
   TORCH_CUDABLAS_CHECK(cublasLtMatmul(handle, &problem.product, &one, weight.const_data_ptr(), &problem.weight,
-                                      x.const_data_ptr(), &problem.x, &factor,
-                                      adds ? like.const_data_ptr() : result.const_data_ptr(), &problem.result,
-                                      result.mutable_data_ptr(), &problem.result, &algorithm,
-                                      at::cuda::getCUDABlasLtWorkspace(), workspace, at::cuda::getCurrentCUDAStream()));
-  return result;
+                                      x.const_data_ptr(), &problem.x, &of_added,
+                                      added.defined() ? added.const_data_ptr() : into, &problem.result, into,
+                                      &problem.result, &algorithm, at::cuda::getCUDABlasLtWorkspace(), workspace,
+                                      at::cuda::getCurrentCUDAStream()));
 }
 
 }  // namespace
 
 at::Tensor SummedProduct(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& residual,
                          const at::Tensor& bias) {
-  TORCH_CHECK(!bias.defined() || bias.numel() == weight.size(0), "a bias ", bias.sizes(), " is none of a weight ",
-              weight.sizes());
-  return Product(bias.defined() ? Epilogue::kBiasedSum : Epilogue::kSum, weight.size(0), x, weight, residual, bias);
+  at::Tensor sum = at::empty_like(residual);
+  Multiply(Epilogue::kSum, x, weight, residual, bias, {}, sum);
+  return sum;
+}
+
+GeluOfProduct ProductAndGelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  const at::Tensor pre = at::empty(WithWidth(x, weight.size(0)), x.options());
+  GeluOfProduct made = {pre, at::empty_like(pre)};
+  Multiply(Epilogue::kGelu, x, weight, {}, bias, made.pre, made.gelu);
+  return made;
 }
 
 at::Tensor ProductTimesGeluSlope(const at::Tensor& dy, const at::Tensor& weight, const at::Tensor& pre) {
-  return Product(Epilogue::kGeluSlope, weight.size(1), dy, weight, pre, pre);
+  at::Tensor slope = at::empty_like(pre);
+  Multiply(Epilogue::kGeluSlope, dy, weight, {}, {}, pre, slope);
+  return slope;
 }
 
 }  // namespace planwright::executor::ops

@@ -14,6 +14,12 @@ namespace planwright::executor::ops {
 at::Tensor SummedProduct(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& residual,
                          const at::Tensor& bias);
 
+struct GeluOfProduct {
+  at::Tensor pre, gelu;
+};
+// pre = x W^T, + bias if that is defined, and gelu(pre) in its tanh form: new tensors [...,o].
+GeluOfProduct ProductAndGelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+
 // (dy W) gelu'(pre), gelu in its tanh form: a new tensor of the shape of pre. dy [...,o], weight [o,i], pre [...,i] with
 // as many rows.
 at::Tensor ProductTimesGeluSlope(const at::Tensor& dy, const at::Tensor& weight, const at::Tensor& pre);

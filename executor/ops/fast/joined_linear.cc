@@ -1,5 +1,7 @@
-// A linear layer and the residual sum behind it as one product (blas_product.h), and the backward of a layer with that of
-// the gelu before it. The result is rounded once: what lies between the two is never written.
+// A linear layer and the residual sum or the gelu behind it as one product (blas_product.h), and the backward of a layer
+// with that of the gelu before it. What is never written is not rounded.
+#include <algorithm>
+
 #include "executor/ops/fast/blas_product.h"
 #include "executor/ops/fast/joined_form.h"
 #include "executor/ops/fast/planned_types.h"
@@ -35,12 +37,36 @@ bool TakesLinearWithAddResidualBias(const ComputeBinding& linear, const ComputeB
   return TakesSum(linear, sum) && linear.parameters.size() == 1 && InBf16Elements(sum.parameters[0]);
 }
 
-// In its tanh form. The gradient of the product has the width of what gelu read.
-bool TakesLinearInputGradWithGeluGrad(const ComputeBinding& product, const ComputeBinding& gelu) {
+namespace {
+
+// In its tanh form, which is that of cuBLASLt.
+bool TakesGelu(const ComputeBinding& gelu) {
   const int64_t* erf = gelu.instruction.FindInteger("erf");
-  return (erf == nullptr || *erf == 0) && PlannedInBf16(product, 1) && PlannedInBf16(gelu, 2) &&
+  return (erf == nullptr || *erf == 0) && InWholeVectors(*gelu.inputs[0]);
+}
+
+}  // namespace
+
+bool TakesLinearWithGelu(const ComputeBinding& linear, const ComputeBinding& gelu) {
+  return TakesGelu(gelu) && PlannedInBf16(linear, 1) && PlannedInBf16(gelu, 1) && InWholeVectors(*linear.inputs[0]) &&
+         std::all_of(linear.parameters.begin(), linear.parameters.end(), InBf16Elements);
+}
+
+Tensors FastLinearWithGelu(const ComputeContext& linear, const ComputeContext& gelu) {
+  const at::Tensor& x = linear.inputs[0];
+  const bool lie_well = LiesInVectors(x) && std::all_of(linear.parameters.begin(), linear.parameters.end(),
+                                                        [](const at::Tensor& each) { return LiesInVectors(each); });
+  if (!lie_well || x.numel() == 0) return OneByOne(RunLinear, linear, RunGelu, gelu);
+  const GeluOfProduct made =
+      ProductAndGelu(x, linear.parameters[0], linear.parameters.size() > 1 ? linear.parameters[1] : at::Tensor());
+  return {made.pre, made.gelu};
+}
+
+// The gradient of the product has the width of what gelu read.
+bool TakesLinearInputGradWithGeluGrad(const ComputeBinding& product, const ComputeBinding& gelu) {
+  return TakesGelu(gelu) && PlannedInBf16(product, 1) && PlannedInBf16(gelu, 2) &&
          gelu.inputs[0]->dims == gelu.inputs[1]->dims && InWholeVectors(*product.inputs[0]) &&
-         InWholeVectors(*gelu.inputs[1]) && InBf16Elements(product.parameters[0]);
+         InBf16Elements(product.parameters[0]);
 }
 
 Tensors FastLinearInputGradWithGeluGrad(const ComputeContext& product, const ComputeContext& gelu) {

@@ -2,28 +2,23 @@
 
 #include <algorithm>
 
+#include "planner/plan/link/joins.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {
 
 namespace {
 
-bool MayJoin(OpKind first, OpKind second) {
-#define JOIN(one, other) \
-  if (first == OpKind::k##one && second == OpKind::k##other) return true;
-#include "planner/plan/link/joins.def"
-#undef JOIN
-  return false;
-}
-
 // Of neighbours in a block. A sum of more than two terms is one of its own.
-bool Join(const LinkedInstruction& first, const LinkedInstruction& second) {
-  if (!MayJoin(first.source->kind, second.source->kind) || first.stream != second.stream) return false;
+bool CanJoin(const LinkedInstruction& first, const LinkedInstruction& second) {
+  const Join join = JoinOf(first.source->kind, second.source->kind);
+  if (join == Join::kNone || first.stream != second.stream) return false;
   if (second.source->kind == OpKind::kAdd && second.inputs.size() != 2) return false;
   if (first.outputs.empty() || first.outputs.front() < 0) return false;
   const int value = first.outputs.front();
   const auto count = [value](std::span<const int> values) { return std::count(values.begin(), values.end(), value); };
-  return count(second.inputs) == 1 && count(second.frees) == 1 && count(first.frees) == 0;
+  const bool dies = count(second.frees) == 1;
+  return count(second.inputs) == 1 && (dies || join == Join::kKeeps) && count(first.frees) == 0;
 }
 
 }  // namespace
@@ -164,7 +159,7 @@ class BlockLinker {
                          !LacksOperand(linked);
       if (!bound && linked.op_class != OpClass::kControl && !made_.unbound) made_.unbound = &linked;
       LinkedInstruction* last = i > 0 ? &made_.body[i - 1] : nullptr;
-      if (last != nullptr && made_.block != nullptr && !last->joins_last && Join(*last, linked))
+      if (last != nullptr && made_.block != nullptr && !last->joins_last && CanJoin(*last, linked))
         last->joins_next = linked.joins_last = true;
     }
   }

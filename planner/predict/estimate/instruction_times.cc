@@ -4,6 +4,7 @@
 
 #include "planner/plan/lane_fullness.h"
 #include "planner/plan/link/first_additions.h"
+#include "planner/plan/link/joins.h"
 #include "planner/plan/op_costs.h"
 #include "planner/plan/sample_documents.h"
 #include "planner/plan/shard_map.h"
@@ -227,12 +228,13 @@ ComputeUse InstructionTimes::ComputeUseOf(const LinkedEntry& entry, Rows rows) c
   for (const Output& output : instruction.source->outputs) add(&output.type);
   const bool joined = instruction.joins_next && TakesJoinedForms();
   if (joined) {
-    // The value between them is neither written nor read.
+    // The value between them is not read, and if it dies not written.
     const LinkedInstruction& next = *NextOf(entry).instruction;
     const int between = instruction.outputs.front();
     for (int input : next.inputs) add(input == between ? nullptr : TypeOf(entry, input));
     for (const Output& output : next.source->outputs) add(&output.type);
-    use.bytes -= Bytes(TypeOf(entry, between), rows), mean -= Bytes(TypeOf(entry, between), Rows::kMean);
+    if (JoinOf(instruction.source->kind, next.source->kind) == Join::kPasses)
+      use.bytes -= Bytes(TypeOf(entry, between), rows), mean -= Bytes(TypeOf(entry, between), Rows::kMean);
   }
   if (instruction.number < program_.blocks().instructions()) use.flops = samples * costs_.flops(instruction);
   // FLOPs of experts grow with their rows, as their values do.

@@ -41,7 +41,7 @@ void AddSum(std::vector<KernelCase>& cases, int64_t rows, int64_t in, int64_t ou
                    }});
 }
 
-// The backward of the second layer of an MLP, with that of the gelu before it.
+// The first layer of an MLP with gelu, and the backward of the second with that of gelu.
 void AddSlope(std::vector<KernelCase>& cases, int64_t rows, int64_t in, int64_t out) {
   const auto values = [](at::IntArrayRef shape) {
     return at::randn(shape, at::TensorOptions(at::kCUDA).dtype(at::kBFloat16));
@@ -54,6 +54,14 @@ void AddSlope(std::vector<KernelCase>& cases, int64_t rows, int64_t in, int64_t 
                                         OfFirst{.inputs = 1, .parameters = 1, .place = 0}>,
                               {dy, pre}, {weight});
                    }});
+  const at::Tensor bias = values({out}), wide = values({out, in}).mul_(0.02);
+  cases.push_back({"linear + gelu", bytes, flops, 0, [=] {
+                     Op().Run(RunJoined<OpKind::kLinear, OpKind::kGelu,
+                                        OfFirst{.inputs = 1, .parameters = 2, .place = 0}>,
+                              {dy}, {wide, bias});
+                   }});
+  cases.push_back({"linear + gelu, one by one", bytes, flops, 0,
+                   [=] { Op().Run(ops::RunGelu, {Op().Run(ops::RunLinear, {dy}, {wide, bias})[0]}); }});
   cases.push_back({"linear_input_grad + gelu_grad, one by one", bytes, flops, 0, [=] {
                      Op().Run(ops::RunGeluGrad, {Op().Run(ops::RunLinearInputGrad, {dy}, {weight})[0], pre});
                    }});

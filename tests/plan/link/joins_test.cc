@@ -52,6 +52,19 @@ TEST(Joins, TakesNeighboursWhoseValueDiesBetweenThem) {
   EXPECT_TRUE(Joins(block));
 }
 
+// What gelu is taken of may live on: its backward reads it.
+TEST(Joins, KeepsWhatLivesOn) {
+  Block block{.name = "m.layer.forward", .module = "m", .inputs = {{"x", kType}}};
+  block.outputs = {"y"}, block.saved = {"pre"};
+  block.body = {{.kind = OpKind::kLinear, .inputs = {"x"}, .outputs = {{"pre", kType}}},
+                {.kind = OpKind::kGelu, .inputs = {"pre"}, .outputs = {{"y", kType}}}};
+  EXPECT_TRUE(Joins(block));
+  block.body[1].frees = {"pre"};
+  EXPECT_TRUE(Joins(block));
+  block.body[1].kind = OpKind::kAdd;
+  EXPECT_FALSE(Joins(block));
+}
+
 TEST(Joins, TakesNoOthers) {
   const auto without = [](const char* why, auto change) {
     Block block = NormAndSum();
@@ -94,7 +107,8 @@ TEST(Joins, OfTheLayersOfShippedModels) {
   EXPECT_EQ(of.at("language.attention.backward"), (Pairs{"rope_grad head_norm_grad", "rms_norm_grad add"}));
   EXPECT_EQ(of.at("language.mlp.forward"), (Pairs{"linear add"}));
   EXPECT_EQ(of.at("language.mlp.backward"), (Pairs{"rms_norm_grad add"}));
-  EXPECT_EQ(of.at("vision_encoder.layer.forward"), (Pairs{"linear add_residual_bias", "linear add_residual_bias"}));
+  EXPECT_EQ(of.at("vision_encoder.layer.forward"),
+            (Pairs{"linear add_residual_bias", "linear gelu", "linear add_residual_bias"}));
   EXPECT_EQ(of.at("vision_encoder.layer.backward"),
             (Pairs{"linear_input_grad gelu_grad", "layer_norm_grad add", "layer_norm_grad add"}));
 }
