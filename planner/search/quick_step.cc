@@ -53,15 +53,8 @@ double QuickSteps::ExchangeSeconds(int64_t bytes, bool leaves_node) const {
       .seconds;
 }
 
-// One instruction zeroes all gradients of a rank.
-double QuickSteps::BeginSeconds(const StageCost& cost) const {
-  if (measured_) return 0;
-  return rates_
-      .Compute({.kind = OpKind::kBeginStep, .bytes = cost.gradients, .dtype = DTypeOf(*tuned_.recipe.precision)})
-      .seconds;
-}
-
-// Buckets are counted as one for each class, without padding: more of them take longer.
+// Buckets are counted as one for each class, without padding: more of them take longer. What the begin of a step clears
+// of them is little, as products write most gradients first (planner/plan/link/first_additions.h), and is not counted.
 void QuickSteps::AddStates(const Grid& grid, int rank, const std::map<GradientClass, int64_t>& trained,
                            StageCost& stage) const {
   const DType dtype = DTypeOf(*tuned_.recipe.precision), master = MasterOf(dtype);
@@ -78,7 +71,6 @@ void QuickSteps::AddStates(const Grid& grid, int rank, const std::map<GradientCl
     if (shards > 1) stage.states += shard * DTypeBytes(master);
     if (measured_) continue;
     const auto all = static_cast<double>(elements), own = all / shards;
-    stage.gradients += wide * all;
     // GPUs scale what the next two read, on the way.
     if (tuned_.cluster.gpu == "none") stage.scale += compute(OpKind::kScaleGradients, 2 * wide * own);
     stage.scale += compute(OpKind::kSquareNorm, wide * own);
@@ -228,7 +220,7 @@ QuickStep QuickSteps::Time(const std::vector<const ModuleStages*>& modules, bool
     // Encoders, the language model, and back: each module's values are kept until its backward.
     each(false, [&](const StageCost& cost) {
       all.shared += cost.shared;
-      all.states += cost.states, all.gradients += cost.gradients, all.reduce += cost.reduce;
+      all.states += cost.states, all.reduce += cost.reduce;
       all.scale += cost.scale, all.step += cost.step, all.gather += cost.gather;
       forward = forward.Then(cost.forward);
       peak = std::max(peak, kept + cost.forward.peak);
@@ -241,8 +233,7 @@ QuickStep QuickSteps::Time(const std::vector<const ModuleStages*>& modules, bool
       peak = std::max(peak, kept + cost.backward->peak);
       kept -= cost.kept;
     });
-    const double begin = BeginSeconds(all);
-    RankClocks clocks{begin, begin};
+    RankClocks clocks;
     double last_backward = 0;
     for (int64_t i = 0; i < microbatches; ++i) {
       clocks = forward.After(clocks);
@@ -269,7 +260,6 @@ QuickStep QuickSteps::Time(const std::vector<const ModuleStages*>& modules, bool
       runner.cost = &modules[i]->stages[s], runner.module = i, runner.stage = static_cast<int>(s);
       const int stage = (i == language_ ? first_language : 0) + static_cast<int>(s);
       runner.warmup = static_cast<int>(std::min<int64_t>(total - stage - 1, microbatches));
-      runner.clocks.host = runner.clocks.main = BeginSeconds(*runner.cost);
       int64_t peak = runner.cost->forward.peak;
       const int64_t flying = runner.cost->backward ? std::min<int64_t>(runner.warmup + 1, microbatches) : 1;
       if (runner.cost->backward) peak = std::max(peak, runner.cost->kept + runner.cost->backward->peak);

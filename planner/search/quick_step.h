@@ -24,8 +24,7 @@ struct StageCost {
   // Bytes by which the fullest moment may be less than that of the parts one after the other: values between two parts
   // are counted with both where parts follow each other that do not in the plan which they were read from.
   int64_t shared = 0;
-  double send = 0;       // to the next stage
-  double gradients = 0;  // bytes
+  double send = 0;  // to the next stage
   // Seconds of the end of the step: reducing gradients; scaling and norms; stepping weights; and gathering them.
   double reduce = 0, scale = 0, step = 0, gather = 0;
 };
@@ -91,7 +90,6 @@ class QuickSteps {
  private:
   void AddStates(const Grid& grid, int rank, const std::map<GradientClass, int64_t>& trained, StageCost& stage) const;
   Grid GridOf(const ModuleChoice& choice) const;
-  double BeginSeconds(const StageCost& cost) const;
   double ExchangeSeconds(int64_t bytes, bool leaves_node) const;
 
   std::vector<int64_t> PlacesOf(const ModuleChoice& choice) const;
