@@ -55,7 +55,7 @@ struct ComputeContext {
   const Tensors& inputs;      // in the order of the operation's signature
   const Tensors& parameters;  // Instruction::parameters, in order
   const Tensors& gradients;   // Instruction::gradients, in order: add in place
-  bool overwrites = false;  // whether the output takes over the memory of an input (`overwrites` in ops.def)
+  bool overwrites = false;    // whether the output takes over the memory of an input (`overwrites` in ops.def)
   // The first addition of the step to the one gradient: it is written, and what was there is not read
   // (planner/plan/link/first_additions.h).
   bool writes_gradient = false;

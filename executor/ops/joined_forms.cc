@@ -16,7 +16,8 @@ namespace ops {
 size_t PlaceOfFirst(const ComputeContext& second) {
   size_t place = 0;
   while (place < second.inputs.size() && second.inputs[place].defined()) ++place;
-  TORCH_CHECK(place < second.inputs.size(), OpName(second.instruction.kind), " reads nothing of what is made before it");
+  TORCH_CHECK(place < second.inputs.size(), OpName(second.instruction.kind),
+              " reads nothing of what is made before it");
   return place;
 }
 

@@ -44,8 +44,8 @@ Action BindCommunication(const LinkedInstruction& instruction, Rank& rank);
 // Binds a state instruction: weights, sums over the step, the optimizer, the log. `module`: the module of the block
 // that contains the instruction, null for a role's own list. Modules that the instruction names must be allocated
 // (except by allocate_parameters itself).
-Action BindState(const LinkedInstruction& instruction, const Module* module, const FirstAdditions& additions, Rank& rank,
-                 const Handlers& handlers, StepReports& reports, EvaluationReports& evaluations);
+Action BindState(const LinkedInstruction& instruction, const Module* module, const FirstAdditions& additions,
+                 Rank& rank, const Handlers& handlers, StepReports& reports, EvaluationReports& evaluations);
 
 // Binds a storage instruction: the files of checkpoints. Handlers::storage does the work.
 Action BindStorage(const LinkedInstruction& instruction, Rank& rank, const Handlers& handlers);

@@ -21,8 +21,9 @@ std::chrono::nanoseconds Nanoseconds(double seconds) {
 
 BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, const Walk& walk, StepReports& reports,
                            EvaluationReports& evaluations)
-    : program_(program), first_additions_(program), rank_(rank), handlers_(walk.handlers), reports_(reports), evaluations_(evaluations),
-      instructions_(program.instructions()), calls_(program.calls().size()), bound_calls_(program.calls().size()) {
+    : program_(program), first_additions_(program), rank_(rank), handlers_(walk.handlers), reports_(reports),
+      evaluations_(evaluations), instructions_(program.instructions()), calls_(program.calls().size()),
+      bound_calls_(program.calls().size()) {
   // Texts and contexts are made for all entries now. Operands and actions wait for Bind: setup allocates what they
   // name.
   const Deadlines deadlines(program, walk.deadlines);
@@ -83,7 +84,7 @@ void BoundProgram::BindInstruction(const LinkedEntry& entry) {
       if (linked.joins_last) BindJoined(entry, module);
       return;
     case OpClass::kCommunication: bound.action = BindCommunication(linked, rank_); return;
-    case OpClass::kState: 
+    case OpClass::kState:
       bound.action = BindState(linked, module, first_additions_, rank_, handlers_, reports_, evaluations_);
       return;
     case OpClass::kStorage: bound.action = BindStorage(linked, rank_, handlers_); return;
@@ -123,12 +124,12 @@ void BoundProgram::BindJoined(const LinkedEntry& entry, const Module* module) {
   const LinkedCall& call = program_.calls()[entry.call];
   const std::vector<Probe>& probes = call.block->block->probes;
   const std::string& between = first.source->outputs.front().name;
-  const bool probed = std::any_of(probes.begin(), probes.end(), [&](const Probe& probe) { return probe.value == between; });
+  const bool probed =
+      std::any_of(probes.begin(), probes.end(), [&](const Probe& probe) { return probe.value == between; });
   BoundInstruction &of_first = instructions_[first.number], &of_second = instructions_[second.number];
   if (!handlers_.joined || probed || of_first.context || of_second.context) return;
   const SlotOperands* slots = calls_[entry.call].operands;
-  of_second.joined =
-      handlers_.joined(BindingOf(call, first, module, slots), BindingOf(call, second, module, slots));
+  of_second.joined = handlers_.joined(BindingOf(call, first, module, slots), BindingOf(call, second, module, slots));
   of_first.done_by_next = of_second.joined != nullptr;
   if (of_first.done_by_next) ++joined_;
 }

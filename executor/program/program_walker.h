@@ -47,7 +47,7 @@ class ProgramWalker {
     std::vector<Value*> inputs, outputs;  // null: state
     std::vector<ActionArguments::Part> parts;
     bool overwrites = false, writes_gradient = false;  // of ComputeContext
-    int64_t timed = -1;       // its number in the profile; -1: this step is not profiled
+    int64_t timed = -1;                                // its number in the profile; -1: this step is not profiled
     // Keeps the values alive if the instruction runs later: on another thread, or with the next. Empty if it runs at
     // once.
     std::vector<std::shared_ptr<Value>> held;
@@ -110,11 +110,11 @@ class ProgramWalker {
   int evaluating_ = -1;               // CallContext::evaluation
   int64_t round_ = 0;                 // of the set that is evaluated
   int64_t rounds_done_ = 0;           // of this evaluation, over all sets
-  Launch launch_;            // of the instruction that runs on this thread; kept so that its vectors are reused
-  Tensors inputs_;           // of the same
-  std::shared_ptr<const Launch> first_;  // of an instruction that waits for the next, to be done with it
-  std::string list_, path_;  // "step 3", "step 3 > m.s0 m.s0.forward"
-  int64_t path_call_ = -1;   // the call that path_ names
+  Launch launch_;   // of the instruction that runs on this thread; kept so that its vectors are reused
+  Tensors inputs_;  // of the same
+  std::shared_ptr<const Launch> first_;   // of an instruction that waits for the next, to be done with it
+  std::string list_, path_;               // "step 3", "step 3 > m.s0 m.s0.forward"
+  int64_t path_call_ = -1;                // the call that path_ names
   std::vector<ProbePoint> probe_points_;  // in the order of the list
   size_t next_probe_point_ = 0;
   bool a_step_is_done_ = false;  // of this life: deadlines are shorter then

@@ -17,8 +17,8 @@
 namespace planwright::executor::ops {
 namespace {
 
-// What is done with an element of the product: something is added, gelu is taken of it, or it is multiplied by the slope
-// of gelu.
+// What is done with an element of the product: something is added, gelu is taken of it, or it is multiplied by the
+// slope of gelu.
 enum class Epilogue { kSum, kGelu, kGeluSlope };
 
 // What the choice of a kernel depends on. Each row of x, of `in` elements, makes a row of the result, of `out`.
@@ -33,9 +33,9 @@ struct Shape {
   auto operator<=>(const Shape&) const = default;
 };
 
-// Of many rows the nearest multiple of 8192. Among neighbours cuBLASLt's first choices differ by up to a third in speed:
-// on an H200, products of 22528 and of 25600 rows with a weight [1024,1024] take 0.11 ms and more, of 24576 rows 0.087.
-// Those of round numbers were never the slow ones. And images of several sizes need few choices.
+// Of many rows the nearest multiple of 8192. Among neighbours cuBLASLt's first choices differ by up to a third in
+// speed: on an H200, products of 22528 and of 25600 rows with a weight [1024,1024] take 0.11 ms and more, of 24576 rows
+// 0.087. Those of round numbers were never the slow ones. And images of several sizes need few choices.
 int64_t RoundRows(int64_t rows) {
   constexpr int64_t kMany = 8192;
   return rows < kMany ? rows : (rows + kMany / 2) / kMany * kMany;
@@ -116,8 +116,8 @@ cublasLtMatmulAlgo_t Choose(cublasLtHandle_t handle, const Shape& shape, const B
   return best.algo;
 }
 
-// The choice costs tens of microseconds of the host, and all layers of a microbatch ask for the same few. Where few rows
-// are others in each microbatch, old shapes never come again: the bound keeps them from piling up.
+// The choice costs tens of microseconds of the host, and all layers of a microbatch ask for the same few. Where few
+// rows are others in each microbatch, old shapes never come again: the bound keeps them from piling up.
 cublasLtMatmulAlgo_t AlgorithmFor(cublasLtHandle_t handle, const Shape& shape, const Beside& beside, size_t workspace) {
   constexpr size_t kMostShapes = 256;
   static std::mutex mutex;
@@ -157,11 +157,10 @@ void Multiply(Epilogue epilogue, const at::Tensor& x, const at::Tensor& weight, 
   const cublasLtMatmulAlgo_t algorithm = AlgorithmFor(handle, shape, beside, workspace);
   const float one = 1, of_added = added.defined() ? 1 : 0;
   void* into = result.mutable_data_ptr();
-  TORCH_CUDABLAS_CHECK(cublasLtMatmul(handle, &problem.product, &one, weight.const_data_ptr(), &problem.weight,
-                                      x.const_data_ptr(), &problem.x, &of_added,
-                                      added.defined() ? added.const_data_ptr() : into, &problem.result, into,
-                                      &problem.result, &algorithm, at::cuda::getCUDABlasLtWorkspace(), workspace,
-                                      at::cuda::getCurrentCUDAStream()));
+  TORCH_CUDABLAS_CHECK(cublasLtMatmul(
+      handle, &problem.product, &one, weight.const_data_ptr(), &problem.weight, x.const_data_ptr(), &problem.x,
+      &of_added, added.defined() ? added.const_data_ptr() : into, &problem.result, into, &problem.result, &algorithm,
+      at::cuda::getCUDABlasLtWorkspace(), workspace, at::cuda::getCurrentCUDAStream()));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A linear layer and the residual sum or the gelu behind it as one product (blas_product.h), and the backward of a layer
-// with that of the gelu before it. What is never written is not rounded.
+// A linear layer and the residual sum or the gelu behind it as one product (blas_product.h), and the backward of a
+// layer with that of the gelu before it. What is never written is not rounded.
 #include <algorithm>
 
 #include "executor/ops/fast/blas_product.h"

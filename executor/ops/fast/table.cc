@@ -18,10 +18,10 @@ const FastForm* FindFastForm(OpKind kind) {
 }
 
 const JoinedForm* FindJoinedForm(OpKind first, OpKind second) {
-#define JOINED_FORM(one, other)                                                       \
-  if (first == OpKind::k##one && second == OpKind::k##other) {                        \
+#define JOINED_FORM(one, other)                                                              \
+  if (first == OpKind::k##one && second == OpKind::k##other) {                               \
     static constexpr JoinedForm kForm = {&Takes##one##With##other, &Fast##one##With##other}; \
-    return &kForm;                                                                    \
+    return &kForm;                                                                           \
   }
 #include "executor/ops/joined_forms.def"
 #undef JOINED_FORM

@@ -90,9 +90,7 @@ double InstructionTimes::FullestOf(const LayerRows& layer, const LinkedInstructi
 }
 
 // The forms of executor/ops/joined_forms.def are for bf16 on GPUs.
-bool InstructionTimes::TakesJoinedForms() const {
-  return plan_.cluster.gpu != "none" && plan_.dtype() == DType::kBf16;
-}
+bool InstructionTimes::TakesJoinedForms() const { return plan_.cluster.gpu != "none" && plan_.dtype() == DType::kBf16; }
 
 std::optional<ComputeUse> InstructionTimes::ComputeOf(const LinkedEntry& entry) const {
   if (IsDoneBefore(entry)) return std::nullopt;

@@ -1,5 +1,5 @@
-// A linear layer and the sum behind it as one product, and its backward with that of gelu: at the widths of real models and at others, with few rows and
-// many, and where the two must take their own forms.
+// A linear layer and the sum behind it as one product, and its backward with that of gelu: at the widths of real models
+// and at others, with few rows and many, and where the two must take their own forms.
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -34,8 +34,7 @@ constexpr Handler kBiasedSumOfBiased =
     &RunJoined<OpKind::kLinear, OpKind::kAddResidualBias, OfFirst{.inputs = 1, .parameters = 2}, /*joined=*/false>;
 
 // Gelu in its tanh form, of a layer without and with a bias.
-constexpr Handler kGelu =
-    &RunJoined<OpKind::kLinear, OpKind::kGelu, OfFirst{.inputs = 1, .parameters = 1, .place = 0}>;
+constexpr Handler kGelu = &RunJoined<OpKind::kLinear, OpKind::kGelu, OfFirst{.inputs = 1, .parameters = 1, .place = 0}>;
 constexpr Handler kGeluOfBiased =
     &RunJoined<OpKind::kLinear, OpKind::kGelu, OfFirst{.inputs = 1, .parameters = 2, .place = 0}>;
 constexpr Handler kExactGelu =

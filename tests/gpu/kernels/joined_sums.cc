@@ -1,5 +1,5 @@
-// Products of a layer that add the residual or multiply by the slope of gelu, as one and one by one: the language model of Qwen3-VL-2B with four samples
-// of 4096 positions, its encoder with eight images.
+// Products of a layer that add the residual or multiply by the slope of gelu, as one and one by one: the language model
+// of Qwen3-VL-2B with four samples of 4096 positions, its encoder with eight images.
 #include <ATen/ops/randn.h>
 
 #include <string>
@@ -49,19 +49,21 @@ void AddSlope(std::vector<KernelCase>& cases, int64_t rows, int64_t in, int64_t 
   const at::Tensor dy = values({rows, in}), pre = values({rows, out}), weight = values({in, out}).mul_(0.02);
   const double bytes = 2.0 * static_cast<double>(rows * in + in * out + 2 * rows * out),
                flops = 2.0 * static_cast<double>(rows * in) * static_cast<double>(out);
-  cases.push_back({"linear_input_grad + gelu_grad", bytes, flops, 0, [=] {
-                     Op().Run(RunJoined<OpKind::kLinearInputGrad, OpKind::kGeluGrad,
-                                        OfFirst{.inputs = 1, .parameters = 1, .place = 0}>,
-                              {dy, pre}, {weight});
-                   }});
+  cases.push_back(
+      {"linear_input_grad + gelu_grad", bytes, flops, 0, [=] {
+         Op().Run(
+             RunJoined<OpKind::kLinearInputGrad, OpKind::kGeluGrad, OfFirst{.inputs = 1, .parameters = 1, .place = 0}>,
+             {dy, pre}, {weight});
+       }});
   const at::Tensor bias = values({out}), wide = values({out, in}).mul_(0.02);
   cases.push_back({"linear + gelu", bytes, flops, 0, [=] {
-                     Op().Run(RunJoined<OpKind::kLinear, OpKind::kGelu,
-                                        OfFirst{.inputs = 1, .parameters = 2, .place = 0}>,
-                              {dy}, {wide, bias});
+                     Op().Run(
+                         RunJoined<OpKind::kLinear, OpKind::kGelu, OfFirst{.inputs = 1, .parameters = 2, .place = 0}>,
+                         {dy}, {wide, bias});
                    }});
-  cases.push_back({"linear + gelu, one by one", bytes, flops, 0,
-                   [=] { Op().Run(ops::RunGelu, {Op().Run(ops::RunLinear, {dy}, {wide, bias})[0]}); }});
+  cases.push_back({"linear + gelu, one by one", bytes, flops, 0, [=] {
+                     Op().Run(ops::RunGelu, {Op().Run(ops::RunLinear, {dy}, {wide, bias})[0]});
+                   }});
   cases.push_back({"linear_input_grad + gelu_grad, one by one", bytes, flops, 0, [=] {
                      Op().Run(ops::RunGeluGrad, {Op().Run(ops::RunLinearInputGrad, {dy}, {weight})[0], pre});
                    }});

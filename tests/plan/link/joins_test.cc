@@ -117,9 +117,9 @@ TEST(Joins, OfTheLayersOfShippedModels) {
 size_t StorageOf(const Module& module, std::string_view frame, const std::string& slot) {
   for (size_t i = 0; i < module.storages.size(); ++i) {
     const Storage& storage = module.storages[i];
-    const bool shared =
-        std::any_of(storage.shared.begin(), storage.shared.end(),
-                    [&](const SharedSlot& other) { return other.frame == frame && other.slot == slot; });
+    const bool shared = std::any_of(storage.shared.begin(), storage.shared.end(), [&](const SharedSlot& other) {
+      return other.frame == frame && other.slot == slot;
+    });
     if (shared || (storage.frame == frame && storage.slot == slot)) return i;
   }
   ADD_FAILURE() << frame << " has no " << slot;
