@@ -15,6 +15,7 @@
 #include "planner/search/equal_layouts.h"
 #include "tests/search/measured_runs.h"
 #include "tests/search/tuned_recipe.h"
+#include "tests/support/older_passes.h"
 
 namespace planwright {
 namespace {
@@ -40,7 +41,11 @@ std::vector<FoundLayout> LayoutsOf(const MeasuredSpace& space, bool by_profile) 
     layout.candidate = CandidateOf(tuned->recipe);
     layout.step = SimulateWhole(*tuned, layout.candidate);
     EXPECT_TRUE(layout.step.valid) << space.name << ", " << run.name;
-    if (run.predicted > 0) layout.step.seconds = run.predicted / 1e3;
+    if (run.predicted > 0) {
+      layout.step.seconds = run.predicted / 1e3;
+    } else if (const std::optional<Plan> plan = PlanOf(*tuned, layout.candidate); plan) {
+      layout.step.seconds += testing::OlderPasses(*plan, TimeStep(*plan));
+    }
     layout.step.seconds = std::max(layout.step.seconds, 1e-9);
   }
   return layouts;
