@@ -44,7 +44,7 @@ std::vector<FoundLayout> LayoutsOf(const MeasuredSpace& space, bool by_profile) 
     if (run.predicted > 0) {
       layout.step.seconds = run.predicted / 1e3;
     } else if (const std::optional<Plan> plan = PlanOf(*tuned, layout.candidate); plan) {
-      layout.step.seconds += testing::OlderPasses(*plan, TimeStep(*plan));
+      layout.step.seconds += testing::OlderStep(*plan) - TimeStep(*plan).length;
     }
     layout.step.seconds = std::max(layout.step.seconds, 1e-9);
   }

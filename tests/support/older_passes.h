@@ -1,9 +1,11 @@
-// What runs took that pages keep, and steps no longer do: all gradients were cleared at the begin of a step, and GPUs
-// scaled them in memory. Predictions that such runs judge have these passes, so that both speak of the same work.
+// What runs did that pages keep, and steps no longer do: neighbours were never done as one
+// (planner/plan/link/joins.def), all gradients were cleared at the begin of a step, and GPUs scaled them in memory.
+// Predictions that such runs judge have these passes, so that both speak of the same work.
 #pragma once
 
 #include <algorithm>
 
+#include "planner/plan/link/joins.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/precision.h"
 #include "planner/predict/estimate/step_time.h"
@@ -11,7 +13,23 @@
 
 namespace planwright::testing {
 
-// In seconds. `time`: of the plan, predicted as it runs now.
+// The plan with neighbours that are never done as one: the value between them lives on, or the second is on a stream of
+// its own, where it waits for the first as before. That of CPUs stays as it is, as nothing joins there.
+inline Plan OneByOne(Plan plan) {
+  if (plan.cluster.gpu == "none") return plan;
+  for (Block& block : plan.blocks) {
+    for (size_t i = 1; i < block.body.size(); ++i) {
+      const Instruction& first = block.body[i - 1];
+      Instruction& second = block.body[i];
+      const Join join = JoinOf(first.kind, second.kind);
+      if (join == Join::kPasses) std::erase(second.frees, first.outputs.front().name);
+      if (join == Join::kKeeps) second.stream = first.stream.empty() ? "apart" : "";
+    }
+  }
+  return plan;
+}
+
+// Seconds of clearing and scaling that a step no longer has. `time`: of the plan, predicted as it runs now.
 inline double OlderPasses(const Plan& plan, const StepTime& time) {
   const Rates rates = RatesOf(plan);
   const auto wide = static_cast<double>(DTypeBytes(plan.master()));
@@ -37,6 +55,13 @@ inline double OlderPasses(const Plan& plan, const StepTime& time) {
     most = std::max(most, seconds);
   }
   return most;
+}
+
+// Seconds of a step as those runs made it.
+inline double OlderStep(const Plan& plan) {
+  const Plan apart = OneByOne(plan);
+  const StepTime time = TimeStep(apart);
+  return time.length + OlderPasses(apart, time);
 }
 
 }  // namespace planwright::testing

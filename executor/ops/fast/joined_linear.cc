@@ -16,6 +16,12 @@ bool TakesSum(const ComputeBinding& linear, const ComputeBinding& sum) {
          InWholeVectors(*sum.inputs[0]) && InBf16Elements(linear.parameters[0]);
 }
 
+// That of cuBLASLt.
+bool IsTanhForm(const ComputeBinding& gelu) {
+  const int64_t* exact = gelu.instruction.FindInteger("erf");
+  return exact == nullptr || *exact == 0;
+}
+
 // `bias`: of either of them; undefined: neither has one.
 Tensors LinearAndSum(const ComputeContext& linear, ComputeHandler sum_form, const ComputeContext& sum,
                      const at::Tensor& bias) {
@@ -37,18 +43,9 @@ bool TakesLinearWithAddResidualBias(const ComputeBinding& linear, const ComputeB
   return TakesSum(linear, sum) && linear.parameters.size() == 1 && InBf16Elements(sum.parameters[0]);
 }
 
-namespace {
-
-// In its tanh form, which is that of cuBLASLt.
-bool TakesGelu(const ComputeBinding& gelu) {
-  const int64_t* erf = gelu.instruction.FindInteger("erf");
-  return (erf == nullptr || *erf == 0) && InWholeVectors(*gelu.inputs[0]);
-}
-
-}  // namespace
-
 bool TakesLinearWithGelu(const ComputeBinding& linear, const ComputeBinding& gelu) {
-  return TakesGelu(gelu) && PlannedInBf16(linear, 1) && PlannedInBf16(gelu, 1) && InWholeVectors(*linear.inputs[0]) &&
+  return IsTanhForm(gelu) && PlannedInBf16(linear, 1) && PlannedInBf16(gelu, 1) &&
+         InWholeVectors(*gelu.inputs[0]) && InWholeVectors(*linear.inputs[0]) &&
          std::all_of(linear.parameters.begin(), linear.parameters.end(), InBf16Elements);
 }
 
@@ -64,8 +61,9 @@ Tensors FastLinearWithGelu(const ComputeContext& linear, const ComputeContext& g
 
 // The gradient of the product has the width of what gelu read.
 bool TakesLinearInputGradWithGeluGrad(const ComputeBinding& product, const ComputeBinding& gelu) {
-  return TakesGelu(gelu) && PlannedInBf16(product, 1) && PlannedInBf16(gelu, 2) &&
-         gelu.inputs[0]->dims == gelu.inputs[1]->dims && InWholeVectors(*product.inputs[0]) &&
+  return IsTanhForm(gelu) && PlannedInBf16(product, 1) && PlannedInBf16(gelu, 2) &&
+         gelu.inputs[0]->dims == gelu.inputs[1]->dims && InWholeVectors(*gelu.inputs[0]) &&
+         InWholeVectors(*product.inputs[0]) &&
          InBf16Elements(product.parameters[0]);
 }
 

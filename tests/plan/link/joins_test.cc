@@ -61,7 +61,9 @@ TEST(Joins, KeepsWhatLivesOn) {
   EXPECT_TRUE(Joins(block));
   block.body[1].frees = {"pre"};
   EXPECT_TRUE(Joins(block));
-  block.body[1].kind = OpKind::kAdd;
+  block.body[1].attributes = {{"erf", int64_t{1}}};
+  EXPECT_FALSE(Joins(block)) << "in its exact form";
+  block.body[1].kind = OpKind::kAdd, block.body[1].attributes = {};
   EXPECT_FALSE(Joins(block));
 }
 

@@ -57,8 +57,8 @@ const Column kColumns[] = {
 
 Parts Predicted(const Column& column) {
   const std::string name = column.recipe;
-  const Plan plan = testing::CompiledFile(
-      InSource("recipes/nemotron_moe_vlm_20l_2g" + (name.empty() ? "" : "_" + name) + ".yaml"), column.overrides);
+  const Plan plan = testing::OneByOne(testing::CompiledFile(
+      InSource("recipes/nemotron_moe_vlm_20l_2g" + (name.empty() ? "" : "_" + name) + ".yaml"), column.overrides));
   const StepTime time = TimeStep(plan);
   const RoleTime& role = time.roles.front();
   // Rows of a trace: with waiting, as those of docs/gpu.md are.
@@ -129,7 +129,7 @@ TEST(HeldOut, ADecoderOfOneGpu) {
       {"norms of heads", {"head_norm", "head_norm_grad"}, blocks, 11},
       {"rotary embedding", {"rope", "rope_grad"}, blocks, 8},
       {"end of the step", {}, {"optimizer"}, 19}};
-  const Plan plan = testing::CompiledFile(InSource("recipes/qwen3_1_7b_1g.yaml"));
+  const Plan plan = testing::OneByOne(testing::CompiledFile(InSource("recipes/qwen3_1_7b_1g.yaml")));
   const StepTime time = TimeStep(plan);
   const double older = testing::OlderPasses(plan, time);
   const auto has = [](const std::vector<std::string>& list, const std::string& one) {
