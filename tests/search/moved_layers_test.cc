@@ -275,7 +275,7 @@ TEST(MovedLayers, AreInOtherRows) {
   EXPECT_TRUE(moved);
 }
 
-// By hand 2.301 s were found, where the best even stages take 2.59 s.
+// By hand 2.301 s were found, where the best even stages take 2.58 s.
 TEST(MovedLayers, MakeTheProductionPipelineFaster) {
   TuneRequest request =
       RequestOf("recipes/nemotron_moe_vlm_54l_33n.yaml",
@@ -287,7 +287,7 @@ TEST(MovedLayers, MakeTheProductionPipelineFaster) {
   request.simulations = 12, request.best = 1;
   const TuneResult result = Tuned(request);
   ASSERT_FALSE(result.best.empty());
-  EXPECT_NEAR(result.moved.even, 2.587, 0.001);
+  EXPECT_NEAR(result.moved.even, 2.575, 0.001);
   EXPECT_LE(result.fastest, 2.301);
   EXPECT_LT(result.gap, 0.02);
 }

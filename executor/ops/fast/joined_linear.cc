@@ -44,8 +44,8 @@ bool TakesLinearWithAddResidualBias(const ComputeBinding& linear, const ComputeB
 }
 
 bool TakesLinearWithGelu(const ComputeBinding& linear, const ComputeBinding& gelu) {
-  return IsTanhForm(gelu) && PlannedInBf16(linear, 1) && PlannedInBf16(gelu, 1) &&
-         InWholeVectors(*gelu.inputs[0]) && InWholeVectors(*linear.inputs[0]) &&
+  return IsTanhForm(gelu) && PlannedInBf16(linear, 1) && PlannedInBf16(gelu, 1) && InWholeVectors(*gelu.inputs[0]) &&
+         InWholeVectors(*linear.inputs[0]) &&
          std::all_of(linear.parameters.begin(), linear.parameters.end(), InBf16Elements);
 }
 
@@ -63,8 +63,7 @@ Tensors FastLinearWithGelu(const ComputeContext& linear, const ComputeContext& g
 bool TakesLinearInputGradWithGeluGrad(const ComputeBinding& product, const ComputeBinding& gelu) {
   return IsTanhForm(gelu) && PlannedInBf16(product, 1) && PlannedInBf16(gelu, 2) &&
          gelu.inputs[0]->dims == gelu.inputs[1]->dims && InWholeVectors(*gelu.inputs[0]) &&
-         InWholeVectors(*product.inputs[0]) &&
-         InBf16Elements(product.parameters[0]);
+         InWholeVectors(*product.inputs[0]) && InBf16Elements(product.parameters[0]);
 }
 
 Tensors FastLinearInputGradWithGeluGrad(const ComputeContext& product, const ComputeContext& gelu) {
