@@ -76,7 +76,7 @@ std::string Table::Piece(const Layout& layout, size_t first, size_t end, const s
 }
 
 std::string Table::Text(const std::string& indent, size_t width) const {
-  constexpr size_t kLeastWords = 24;  // the last column is not wrapped to less
+  constexpr size_t kLeastWords = 32;  // the last column is not wrapped to less
   const Layout layout = Measured();
   const size_t columns = layout.widths.size();
   // The last column can wrap, so it needs less than its width.
