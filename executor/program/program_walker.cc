@@ -332,19 +332,9 @@ StreamLaunch ProgramWalker::StreamLaunchOf(size_t index) {
   const auto launch = [&](const InstructionAccesses& accesses) -> StreamLaunch {
     return {instruction.stream, order_.Next(accesses), instruction.op_class == OpClass::kCommunication};
   };
-  if (bound_.instruction(entry).joined == nullptr) return launch(program_accesses_.of(index));
-  // What the instruction before it touches is touched now, though it was dropped before. The outputs of this one may
-  // have the numbers of what was dropped.
-  InstructionAccesses both = program_accesses_.of(index - 1);
-  const InstructionAccesses& own = program_accesses_.of(index);
-  std::erase_if(both.frees, [&](int freed) {
-    return std::any_of(own.accesses.begin(), own.accesses.end(),
-                       [&](const Access& access) { return access.resource == freed; });
-  });
-  both.accesses.insert(both.accesses.end(), own.accesses.begin(), own.accesses.end());
-  both.frees.insert(both.frees.end(), own.frees.begin(), own.frees.end());
-  both.makes_value |= own.makes_value;
-  return launch(both);
+  // What the instruction before it touches is touched now, though it was dropped before.
+  return launch(bound_.instruction(entry).joined == nullptr ? program_accesses_.of(index)
+                                                            : program_accesses_.OfBoth(index));
 }
 
 CallContext ProgramWalker::ContextOf(const LinkedEntry& entry) const {

@@ -36,6 +36,17 @@ const InstructionAccesses& ProgramAccesses::of(size_t index) {
   return touched_;
 }
 
+// What dies with the first one is read until both are done, so its memory is not given out before. Its number is freed
+// here even where an output of the second has it already.
+InstructionAccesses ProgramAccesses::OfBoth(size_t second) {
+  InstructionAccesses both = of(second - 1);
+  const InstructionAccesses& own = of(second);
+  both.accesses.insert(both.accesses.end(), own.accesses.begin(), own.accesses.end());
+  both.frees.insert(both.frees.end(), own.frees.begin(), own.frees.end());
+  both.makes_value |= own.makes_value;
+  return both;
+}
+
 // False if the operand is state, which StateAccessesOf finds by its name.
 bool ProgramAccesses::AddValue(const int* values, int operand, bool writes) {
   const int value = operand < 0 ? -1 : values[operand];

@@ -18,6 +18,8 @@ class ProgramAccesses {
   const ResourceTree& resources() const { return resources_; }
   // Of an entry of the program. The reference is valid until the next call.
   const InstructionAccesses& of(size_t entry);
+  // Of an entry and the one before it, which are done as one at the place of the second (joins.def).
+  InstructionAccesses OfBoth(size_t second);
 
  private:
   // Resources of the storages of a module; -1: not known yet.

@@ -334,5 +334,31 @@ TEST(ProgramAccesses, WhatIsOverwrittenIsWritten) {
   }
 }
 
+// Two that are done as one read, until both are done, what dies with the first. Whoever takes memory then waits for
+// them, on every stream, even where the second makes a value with the number of one that died.
+TEST(ProgramAccesses, OfTwoAsOneHoldWhatDiesWithTheFirst) {
+  const ValueType type = {DType::kFp32, {int64_t{8}}, {}, std::nullopt, false};
+  Plan plan;
+  Role role{.name = "r", .ranks = {{0, 1, 1}}};
+  role.step = {
+      {.kind = OpKind::kReadTokens, .outputs = {{"x", type}, {"scale", type}, {"other", type}}},
+      {.kind = OpKind::kAllReduce, .inputs = {"other"}, .outputs = {{"dy", type}}, .stream = "side"},
+      {.kind = OpKind::kRmsNormGrad, .inputs = {"dy", "x", "scale"}, .outputs = {{"own", type}}, .frees = {"dy"}},
+      {.kind = OpKind::kAdd, .inputs = {"own", "other"}, .outputs = {{"dx", type}}, .frees = {"own"}},
+      {.kind = OpKind::kAllReduce, .inputs = {"other"}, .outputs = {{"more", type}}, .stream = "side"}};
+  LinkedBlocks blocks(plan);
+  const LinkedProgram program(blocks, role);
+  ASSERT_EQ(program.problem(), "");
+  const auto made_by = [&](size_t entry) {
+    return program.ValueOf(program.entries()[entry], program.entries()[entry].instruction->outputs[0]);
+  };
+  ASSERT_EQ(made_by(3), made_by(1));
+  ProgramAccesses accesses(program);
+  StreamDependencies order(accesses.resources(), accesses.streams());
+  for (size_t i = 0; i < 3; ++i) order.Next(accesses.of(i));
+  order.Next(accesses.OfBoth(3));
+  EXPECT_EQ(order.Next(accesses.of(4)), (std::vector<int64_t>{3, -1}));
+}
+
 }  // namespace
 }  // namespace planwright
