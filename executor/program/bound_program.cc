@@ -118,14 +118,16 @@ ComputeHandler BoundProgram::BindCompute(const LinkedEntry& entry, const Module*
   return form.run;
 }
 
-// A value that is probed is made, and lives on.
+// A value that is probed is made, and lives on. What else the first makes exists right behind it only where it runs by
+// itself, and there a probe reads it.
 void BoundProgram::BindJoined(const LinkedEntry& entry, const Module* module) {
   const LinkedInstruction &second = *entry.instruction, &first = *(&second - 1);
   const LinkedCall& call = program_.calls()[entry.call];
   const std::vector<Probe>& probes = call.block->block->probes;
-  const std::string& between = first.source->outputs.front().name;
-  const bool probed =
-      std::any_of(probes.begin(), probes.end(), [&](const Probe& probe) { return probe.value == between; });
+  const bool probed = std::any_of(probes.begin(), probes.end(), [&](const Probe& probe) {
+    const std::vector<Output>& made = first.source->outputs;
+    return std::any_of(made.begin(), made.end(), [&](const Output& output) { return output.name == probe.value; });
+  });
   BoundInstruction &of_first = instructions_[first.number], &of_second = instructions_[second.number];
   if (!handlers_.joined || probed || of_first.context || of_second.context) return;
   const SlotOperands* slots = calls_[entry.call].operands;

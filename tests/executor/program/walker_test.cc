@@ -185,6 +185,7 @@ class WalkerTest : public ::testing::Test {
               .step = StepState(plan, at::kCPU)};
     Walk walk{.steps = {.last = steps - 1},
               .handlers = {.compute = forms,
+                           .joined = joined_,
                            .data =
                                [this](const Instruction& instruction, const CallContext& call) {
                                  reads_.emplace_back(&instruction, call.step, call.microbatch);
@@ -203,7 +204,8 @@ class WalkerTest : public ::testing::Test {
                                      announced_.emplace_back(read.instruction, step, read.call.microbatch);
                                  }
                                }},
-              .files = {.recorder = **recorder, .log = log_.get(), .probe = &probe}};
+              .files = {.recorder = **recorder, .log = log_.get(), .probe = &probe},
+              .fail_point = fail_point_};
     ProgramWalker(rank, walk).Run();
     const at::Tensor weights = rank.modules.at("m").buckets()[0].parameters;
     weights_.assign(weights.const_data_ptr<double>(), weights.const_data_ptr<double>() + 4);
@@ -218,6 +220,8 @@ class WalkerTest : public ::testing::Test {
 
   std::string folder_;
   std::unique_ptr<StepLog> log_;
+  std::function<JoinedHandler(const ComputeBinding&, const ComputeBinding&)> joined_;
+  FailPointHook fail_point_;
   std::vector<double> weights_;
   std::vector<std::tuple<const Instruction*, int64_t, int>> reads_, announced_;  // steps and microbatches
 };
@@ -273,6 +277,69 @@ TEST_F(WalkerTest, ChoosesTheFormOfAnInstructionOnce) {
   EXPECT_NE(log.find("] 4 compute instructions, 1 in their fast form: linear 1, linear_input_grad 0 of 1\n"),
             std::string::npos)
       << log;
+}
+
+// The layer's product and a sum behind it, y = w x + x.
+Plan WithSums() {
+  Plan plan = ToyPlan();
+  Block& forward = plan.blocks[0];
+  forward.body = {With(Op(OpKind::kLinear, {"x"}, {{"product", kVector}}), {"w"}, {}),
+                  With(Op(OpKind::kAdd, {"product", "x"}, {{"y", kVector}}), {}, {}, {"product"})};
+  return plan;
+}
+
+Tensors TwoTerms(const ComputeContext& c) { return {c.inputs[0] + c.inputs[1]}; }
+ComputeHandler SummingHandler(OpKind kind) { return kind == OpKind::kAdd ? TwoTerms : ToyHandler(kind); }
+
+// What is between them is undefined, and nothing else makes it.
+Tensors ProductAndSum(const ComputeContext& linear, const ComputeContext& sum) {
+  TORCH_CHECK(!sum.inputs[0].defined(), "what is passed was made");
+  return {linear.inputs[0] * linear.parameters[0] + sum.inputs[1]};
+}
+
+// Two instructions as one pass the fail points of both, one inside the other, and change no number.
+TEST_F(WalkerTest, TwoAsOnePassTheFailPointsOfBoth) {
+  Run(WithSums(), 2, SummingHandler);
+  const std::vector<double> one_by_one = weights_;
+  reads_.clear(), announced_.clear();
+  joined_ = [](const ComputeBinding&, const ComputeBinding&) { return ProductAndSum; };
+  std::vector<std::pair<OpKind, bool>> passed;  // whether after it
+  fail_point_ = [&](const FailPoint& point) {
+    if (point.kind == OpKind::kLinear || point.kind == OpKind::kAdd)
+      passed.emplace_back(*point.kind, point.moment == FailPoint::Moment::kAfter);
+  };
+  Run(WithSums(), 2, SummingHandler);
+  EXPECT_EQ(weights_, one_by_one);
+  using enum OpKind;
+  const std::vector<std::pair<OpKind, bool>> once = {{kLinear, false}, {kAdd, false}, {kAdd, true}, {kLinear, true}};
+  std::vector<std::pair<OpKind, bool>> expected;  // of two layers, in two microbatches of two steps
+  for (int i = 0; i < 8; ++i) expected.insert(expected.end(), once.begin(), once.end());
+  EXPECT_EQ(passed, expected);
+}
+
+// A value that a probe reads is made where the plan makes it: any output of the first of two.
+TEST_F(WalkerTest, WhatIsProbedIsNotDoneAsOne) {
+  int asked = 0;
+  joined_ = [&](const ComputeBinding&, const ComputeBinding&) { return ++asked, ProductAndSum; };
+  Plan plan = WithSums();
+  for (const char* value : {"product", "scale"}) {
+    plan.blocks[0].probes = {{value, "layer{layer}.block{block}.tap{tap}.out"}};
+    if (std::string(value) == "scale") {
+      plan.blocks[0].body[0].outputs.push_back({"scale", kVector});
+      plan.blocks[0].body[1].frees.push_back("scale");
+    }
+    reads_.clear(), announced_.clear();
+    RunForms(plan, 1, [](const ComputeBinding& binding) {
+      const OpKind kind = binding.instruction.kind;
+      const bool two = kind == OpKind::kLinear && binding.instruction.outputs.size() == 2;
+      return ComputeForm{two ? [](const ComputeContext& c) -> Tensors {
+        return {c.inputs[0] * c.parameters[0], c.inputs[0] + 1};
+      }
+                             : SummingHandler(kind)};
+    });
+    EXPECT_TRUE(std::filesystem::exists(ProbePartPath(folder_ + "/probe", "values_first", 0)));
+  }
+  EXPECT_EQ(asked, 0);
 }
 
 TEST_F(WalkerTest, WritesProbeParts) {
