@@ -13,4 +13,6 @@ Join JoinOf(OpKind first, OpKind second) {
   return Join::kNone;
 }
 
+bool TakesJoinedForms(const Plan& plan) { return plan.cluster.gpu != "none" && plan.dtype() == DType::kBf16; }
+
 }  // namespace planwright

@@ -1,7 +1,7 @@
 // Pairs of compute instructions that can be done as one (joins.def).
 #pragma once
 
-#include "planner/plan/instruction.h"
+#include "planner/plan/plan.h"
 
 namespace planwright {
 
@@ -12,5 +12,7 @@ enum class Join {
 };
 
 Join JoinOf(OpKind first, OpKind second);
+// Whether ranks of the plan have forms of pairs (executor/ops/joined_forms.def): GPUs do, in bf16.
+bool TakesJoinedForms(const Plan& plan);
 
 }  // namespace planwright

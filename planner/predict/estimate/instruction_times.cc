@@ -89,8 +89,9 @@ double InstructionTimes::FullestOf(const LayerRows& layer, const LinkedInstructi
   return together ? layer.fullest_node : layer.fullest;
 }
 
-// The forms of executor/ops/joined_forms.def are for bf16 on GPUs.
-bool InstructionTimes::TakesJoinedForms() const { return plan_.cluster.gpu != "none" && plan_.dtype() == DType::kBf16; }
+bool InstructionTimes::IsDoneBefore(const LinkedEntry& entry) const {
+  return entry.instruction->joins_last && TakesJoinedForms(plan_);
+}
 
 std::optional<ComputeUse> InstructionTimes::ComputeOf(const LinkedEntry& entry) const {
   if (IsDoneBefore(entry)) return std::nullopt;
@@ -224,7 +225,7 @@ ComputeUse InstructionTimes::ComputeUseOf(const LinkedEntry& entry, Rows rows) c
   };
   for (int input : instruction.inputs) add(TypeOf(entry, input));
   for (const Output& output : instruction.source->outputs) add(&output.type);
-  const bool joined = instruction.joins_next && TakesJoinedForms();
+  const bool joined = instruction.joins_next && TakesJoinedForms(plan_);
   if (joined) {
     // The value between them is not read, and if it dies not written.
     const LinkedInstruction& next = *NextOf(entry).instruction;

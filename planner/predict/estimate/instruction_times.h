@@ -37,6 +37,8 @@ class InstructionTimes {
   // that no other rank takes part in has one member.
   std::optional<ComputeUse> ComputeOf(const LinkedEntry& entry) const;
   std::optional<CommunicationUse> CommunicationOf(const LinkedEntry& entry) const;
+  // Whether it is done as one with the entry before it, where a form takes them.
+  bool IsDoneBefore(const LinkedEntry& entry) const;
 
   // Of an entry of the program. A block's instruction takes as long in each layer and microbatch: it is looked at once;
   // where layers have other rows of experts, once for each layer. The reference is valid until the next call.
@@ -49,8 +51,6 @@ class InstructionTimes {
   enum class Rows { kMean, kMost };
 
   InstructionTime Find(const LinkedEntry& entry) const;
-  bool TakesJoinedForms() const;
-  bool IsDoneBefore(const LinkedEntry& entry) const { return entry.instruction->joins_last && TakesJoinedForms(); }
   // How many times the mean number of rows the one has that others wait for.
   double FullestOf(const LayerRows& layer, const LinkedInstruction& instruction) const;
   const LayerRows* RowsOf(const LinkedEntry& entry) const;  // null: its layer has no rows of its own

@@ -143,11 +143,21 @@ absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on
     for (size_t r = 0; r < programs.size(); ++r) {
       const LinkedProgram& program = *programs[r];
       const InstructionTimes uses(program, costs, rates, communications, classes[r]);
-      const std::vector<Beside> beside = BesideOthers(program, traces[r], step, replayed.times[r]);
-      for (size_t i = 0; i < replayed.times[r].entries.size(); ++i) {
-        const LinkedEntry& entry = program.entries()[program.step().first + i];
+      std::vector<Beside> beside = BesideOthers(program, traces[r], step, replayed.times[r]);
+      const auto entry_at = [&](size_t i) -> const LinkedEntry& { return program.entries()[program.step().first + i]; };
+      const size_t entries = replayed.times[r].entries.size();
+      for (size_t i = 0; i < entries; ++i) {
+        const LinkedEntry& entry = entry_at(i);
         const LinkedInstruction& instruction = *entry.instruction;
-        const EntryTime& time = replayed.times[r].of(i);
+        EntryTime time = replayed.times[r].of(i);
+        if (uses.IsDoneBefore(entry)) continue;
+        // Of two that are done as one the first has all of the time, and the second is launched. Where the executor had
+        // no form for them, or none yet, each has its own. Their sum is what the pair took.
+        if (i + 1 < entries && uses.IsDoneBefore(entry_at(i + 1))) {
+          const EntryTime& second = replayed.times[r].of(i + 1);
+          time.run += second.run, time.before += second.before, time.launch += second.launch;
+          beside[i].earlier += beside[i + 1].earlier, beside[i].any += beside[i + 1].any;
+        }
         if (const std::optional<ComputeUse> use = uses.ComputeOf(entry)) {
           into.Add(*use, SizesOf(program, entry), time.run, beside[i]);
         } else if (const std::optional<CommunicationUse> use = uses.CommunicationOf(entry)) {

@@ -164,6 +164,27 @@ TEST_F(MeasureTracesTest, WhatTheHostTakesIsItsOwnTimeWhileTheDeviceIsBehind) {
   EXPECT_EQ(found, expected);
 }
 
+// What a GPU does as one has the time and the launches of both, whether it had a form for them or did one after the
+// other. A CPU does each by itself.
+TEST_F(MeasureTracesTest, TwoAsOneTakeTheTimeOfBoth) {
+  for (const bool gpu : {true, false}) {
+    std::vector<std::string> more = {"modules.language.placement.ranks=1", "modules.radio_encoder.placement.ranks=1",
+                                     "cluster.nodes=1", "precision.params=bf16"};
+    if (gpu) more.push_back("cluster.gpu=h100_sxm");
+    const Plan plan = Compiled(more);
+    Trace(plan, {100});
+    std::map<OpKind, std::set<double>> medians;  // in microseconds
+    std::map<OpKind, int> points;
+    for (const MeasuredCompute& point : Measured(plan, false).compute)
+      medians[point.kind].insert(std::round(point.seconds.median * 1e6)), ++points[point.kind];
+    using Times = std::set<double>;
+    EXPECT_EQ(medians[OpKind::kLinear], gpu ? (Times{100, 200}) : Times{100});
+    EXPECT_EQ(medians[OpKind::kLayerNormGrad], gpu ? (Times{100, 200}) : Times{100});
+    EXPECT_EQ(medians[OpKind::kAddResidualBias], gpu ? Times{} : Times{100});
+    EXPECT_EQ(medians[OpKind::kGelu], gpu ? Times{} : Times{100});
+  }
+}
+
 // Rows of experts are of sizes that a trace does not say.
 TEST_F(MeasureTracesTest, RowsThatNobodyCountedTellNothingOnCpus) {
   const Plan plan = Compiled({"modules.language.placement.ranks=2", "modules.radio_encoder.placement.ranks=2",
