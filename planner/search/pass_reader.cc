@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "planner/plan/link/host_waits.h"
@@ -168,7 +169,9 @@ class LiveBytes {
     return now_ + costs_.workspace(instruction)[static_cast<size_t>(SizeCase::kPlanned)];
   }
   void End(size_t index) {
+    now_ -= std::exchange(late_, 0);
     for (int event : program_.after(index)) {
+      if (event >= 0 && program_.HoldsForNext(index)) late_ += std::exchange(values_[static_cast<size_t>(event)], 0);
       if (event >= 0) Set(event, 0);
     }
   }
@@ -184,6 +187,7 @@ class LiveBytes {
   const InstructionCosts& costs_;
   std::vector<int64_t> values_;
   int64_t now_ = 0;
+  int64_t late_ = 0;  // of what has died, but is held until the next entry is done
 };
 
 // Bytes of what the block of a call hands on.

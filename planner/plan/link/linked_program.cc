@@ -4,6 +4,7 @@
 
 #include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
+#include "planner/plan/link/joins.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {
@@ -292,6 +293,12 @@ int LinkedProgram::Overwritten(size_t index) const {
   }
   const std::span<const int> events = after(index);
   return std::find(events.begin(), events.end(), value) == events.end() ? -1 : value;
+}
+
+bool LinkedProgram::HoldsForNext(size_t entry) const {
+  const LinkedInstruction& first = *entries_[entry].instruction;
+  return first.joins_next && TakesJoinedForms(blocks_.plan()) &&
+         JoinOf(first.source->kind, entries_[entry + 1].instruction->source->kind) == Join::kKeeps;
 }
 
 void LinkedProgram::AppendPath(uint32_t call, std::string& path) const {

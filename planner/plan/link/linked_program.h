@@ -80,6 +80,10 @@ class LinkedProgram {
   // entry, so that nothing reads it later. -1: none, the output has memory of its own.
   int Overwritten(size_t entry) const;
 
+  // Whether what dies with an entry is held until the next one is done, as ranks do both as one (joins.def) and the
+  // plan makes the value between them. Where that value passes, it needs no memory, and what is held takes its place.
+  bool HoldsForNext(size_t entry) const;
+
   // Appends the calls around an instruction, from the outside in: " > m.s0 m.s0.backward > m.layers.1
   // m.layer.backward". Nothing for a role's list.
   void AppendPath(uint32_t call, std::string& path) const;

@@ -13,6 +13,7 @@ StepPeak FindPeak(const LinkedProgram& program, LinkedProgram::Range range, cons
   };
   std::vector<HeldValue> values(program.values());
   int64_t activations = 0, communication = 0;
+  std::vector<HeldValue> late;  // what has died, but is held until the next entry is done
   StepPeak peak;
   const LinkedEntry* fullest = nullptr;
   const auto category = [&](const HeldValue& value) -> int64_t& {
@@ -41,8 +42,14 @@ StepPeak FindPeak(const LinkedProgram& program, LinkedProgram::Range range, cons
       peak.workspace = workspace;
       fullest = &entry;
     }
+    for (const HeldValue& value : late) category(value) -= value.bytes;
+    late.clear();
     for (int event : program.after(i)) {
       HeldValue& value = values[event < 0 ? ~event : event];
+      if (event >= 0 && program.HoldsForNext(i)) {
+        late.push_back(value);
+        continue;
+      }
       category(value) -= value.bytes;
       if (event >= 0) continue;
       // A frame keeps the value for the backward: from here on it is an activation.

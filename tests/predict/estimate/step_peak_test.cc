@@ -107,6 +107,34 @@ TEST(StepPeak, KeepsFramesUntilTheyAreTaken) {
   EXPECT_EQ(PeakOf(plan, {read(0), forward(0), backward(0)}).total(), 2000 + 800);
 }
 
+// A GPU makes a product and gelu of it as one, from x, which dies with the product. x has the number that y gets.
+TEST(StepPeak, TwoAsOneHoldWhatDiesWithTheFirst) {
+  Plan plan;
+  plan.precision = "bf16";
+  Block forward;
+  forward.name = "m.forward";
+  forward.inputs = {{"z", Bytes(40)}};
+  forward.body = {Makes(OpKind::kRmsNorm, {"z"}, {{"x", Bytes(400)}}, {}),
+                  Makes(OpKind::kLinear, {"x"}, {{"pre", Bytes(800)}}, {"x"}),
+                  Makes(OpKind::kGelu, {"pre"}, {{"y", Bytes(1200)}}, {"pre"}),
+                  Makes(OpKind::kLinear, {"y"}, {{"out", Bytes(1600)}}, {"y"})};
+  forward.outputs = {"out"};
+  plan.blocks = {forward};
+  const std::vector<Instruction> step = {Makes(OpKind::kReadTokens, {}, {{"z", Bytes(40)}}, {}),
+                                         Call("m.forward", 0, {"z"}, {{"out", Bytes(4)}}, {"z", "out"})};
+  const auto activations = [&](const std::string& gpu, const Plan& of) {
+    Plan on = of;
+    on.cluster.gpu = gpu;
+    return PeakOf(on, step).activations;
+  };
+  EXPECT_EQ(activations("h100_sxm", plan), 40 + 1200 + 1600);
+  plan.blocks[0].body[3].outputs[0].type = Bytes(4);
+  EXPECT_EQ(activations("h100_sxm", plan), 40 + 400 + 800 + 1200);
+  EXPECT_EQ(activations("none", plan), 40 + 800 + 1200);
+  plan.blocks[0].body[2].attributes = {{"erf", int64_t{1}}};
+  EXPECT_EQ(activations("h100_sxm", plan), 40 + 800 + 1200);
+}
+
 TEST(StepPeak, AValueWithTwoNamesIsOneValue) {
   // x stays with the frame when its maker frees it, and is counted once while both have it.
   Plan plan = TwoBlocks();
