@@ -378,9 +378,7 @@ void ProgramWalker::Prepare(size_t index, bool later, Launch& launch) {
 
 void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
   if (!walk_.fail_point) return Carry(launch, inputs);
-  const auto carry = [&] {
-    BetweenFailPoints(walk_.fail_point, FailPointOf(launch), [&] { Carry(launch, inputs); });
-  };
+  const auto carry = [&] { BetweenFailPoints(walk_.fail_point, FailPointOf(launch), [&] { Carry(launch, inputs); }); };
   if (launch.first == nullptr) return carry();
   BetweenFailPoints(walk_.fail_point, FailPointOf(*launch.first), carry);
 }

@@ -332,10 +332,9 @@ TEST_F(WalkerTest, WhatIsProbedIsNotDoneAsOne) {
     RunForms(plan, 1, [](const ComputeBinding& binding) {
       const OpKind kind = binding.instruction.kind;
       const bool two = kind == OpKind::kLinear && binding.instruction.outputs.size() == 2;
-      return ComputeForm{two ? [](const ComputeContext& c) -> Tensors {
-        return {c.inputs[0] * c.parameters[0], c.inputs[0] + 1};
-      }
-                             : SummingHandler(kind)};
+      return ComputeForm{
+          two ? [](const ComputeContext& c) -> Tensors { return {c.inputs[0] * c.parameters[0], c.inputs[0] + 1}; }
+              : SummingHandler(kind)};
     });
     EXPECT_TRUE(std::filesystem::exists(ProbePartPath(folder_ + "/probe", "values_first", 0)));
   }
