@@ -36,9 +36,15 @@ struct Shape {
 // Of many rows the nearest multiple of 8192. Among neighbours cuBLASLt's first choices differ by up to a third in
 // speed: on an H200, products of 22528 and of 25600 rows with a weight [1024,1024] take 0.11 ms and more, of 24576 rows
 // 0.087. Those of round numbers were never the slow ones. And images of several sizes need few choices.
-int64_t RoundRows(int64_t rows) {
-  constexpr int64_t kMany = 8192;
-  return rows < kMany ? rows : (rows + kMany / 2) / kMany * kMany;
+constexpr int64_t kMany = 8192;
+int64_t RoundRows(int64_t rows) { return rows < kMany ? rows : (rows + kMany / 2) / kMany * kMany; }
+
+// What a kernel may take of the workspace with so many rows, if it is to have enough with all that are rounded to them:
+// parts of a sum that are made apart need memory for each row.
+uint64_t WorkspaceOf(int64_t rounded_rows, size_t workspace) {
+  if (rounded_rows < kMany) return workspace;
+  const auto rows = static_cast<uint64_t>(rounded_rows);
+  return uint64_t{workspace} * rows / (rows + kMany / 2);
 }
 
 // The largest power of two that divides an operand's address, up to 256.
@@ -100,7 +106,7 @@ cublasLtMatmulAlgo_t Choose(cublasLtHandle_t handle, const Shape& shape, const B
   const auto want = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     TORCH_CUDABLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(&wanted, attribute, &value, sizeof(value)));
   };
-  want(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{workspace});
+  want(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, WorkspaceOf(shape.rows, workspace));
   // Where parts of a sum are made apart, they are kept in fp32.
   want(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
