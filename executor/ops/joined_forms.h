@@ -8,9 +8,8 @@
 namespace planwright::executor {
 
 // Returns what the first instruction makes, but for its first output where the pair does not keep it (Join::kPasses),
-// then what the second makes. An undefined tensor
-// stands among the inputs of the second in the place of that output. Where the first may take over the memory of an
-// input (ComputeContext::overwrites), any output may.
+// then what the second makes. An undefined tensor stands among the inputs of the second in the place of that output.
+// Where the first may take over the memory of an input (ComputeContext::overwrites), any output may.
 using JoinedHandler = Tensors (*)(const ComputeContext& first, const ComputeContext& second);
 
 // Null: there is none for these instructions, by their planned types, their attributes and the device. Both take their

@@ -35,6 +35,9 @@ void AddProduct(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b)
 }
 
 void SetProduct(const at::Tensor& product, const at::Tensor& a, const at::Tensor& b) {
+  // LibTorch would give an output of another shape new memory, apart from the bucket.
+  TORCH_CHECK(product.dim() == 2 && product.size(0) == a.size(0) && product.size(1) == b.size(1), "a product of ",
+              a.sizes(), " and ", b.sizes(), " has not the shape ", product.sizes());
   at::Tensor out = product;
   if (product.scalar_type() == a.scalar_type()) {
     at::mm_out(out, a, b);

@@ -4,6 +4,8 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <cmath>
+
 #include "tests/executor/ops/reference.h"
 #include "tests/executor/ops/run_op.h"
 
@@ -47,6 +49,29 @@ TEST(Linear, Bf16GradientsAreSummedWide) {
   Op().Run(ops::RunLinearWeightGrad, {ones.narrow(0, 0, 1), ones.narrow(0, 0, 1)}, {}, gradients);
   EXPECT_EQ(gradients[0].item<float>(), 601);
   EXPECT_EQ(gradients[1].item<float>(), 601);
+}
+
+// The first product of a step is written over whatever the step before has left, also where a lane has no rows.
+TEST(Linear, FirstGradientsAreWritten) {
+  const at::Tensor x = Random({5, 3}), dy = Random({5, 4});
+  for (const int64_t rows : {5, 0}) {
+    for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+      const at::Tensor dy_rows = dy.narrow(0, 0, rows).to(type), x_rows = x.narrow(0, 0, rows).to(type);
+      const at::ScalarType wide = type == at::kBFloat16 ? at::kFloat : type;
+      const at::Tensor left = Random({4, 3}).fill_(NAN).to(wide), added = Random({4, 3}).fill_(0).to(wide);
+      Op().Writing().Run(ops::RunLinearWeightGrad, {dy_rows, x_rows}, {}, {left});
+      Op().Run(ops::RunLinearWeightGrad, {dy_rows, x_rows}, {}, {added});
+      EXPECT_TRUE(left.equal(added)) << rows << " rows in " << type;
+    }
+  }
+}
+
+// Another shape would take the gradient out of its bucket.
+TEST(Linear, FirstGradientsHaveTheShapeOfTheWeight) {
+  const at::Tensor gradient = Random({3, 4}).fill_(7);
+  EXPECT_THROW(Op().Writing().Run(ops::RunLinearWeightGrad, {Random({5, 4}), Random({5, 3})}, {}, {gradient}),
+               c10::Error);
+  EXPECT_EQ(gradient.sizes(), at::IntArrayRef({3, 4}));
 }
 
 TEST(RmsNorm, MeetsAutograd) {

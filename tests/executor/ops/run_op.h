@@ -61,6 +61,11 @@ class Op {
     overwrites_ = true;
     return *this;
   }
+  // The addition is the first of its step.
+  Op& Writing() {
+    writes_ = true;
+    return *this;
+  }
   Op& WithOutputs(std::vector<Output> outputs) {
     instruction_.outputs = std::move(outputs);
     return *this;
@@ -68,14 +73,14 @@ class Op {
 
   Tensors Run(Handler handler, const Tensors& inputs, const Tensors& parameters = {}, const Tensors& gradients = {}) {
     call_.plan = &plan_;
-    return RunBound(handler, {instruction_, call_, inputs, parameters, gradients, overwrites_});
+    return RunBound(handler, {instruction_, call_, inputs, parameters, gradients, overwrites_, writes_});
   }
 
  private:
   Instruction instruction_;
   Plan plan_;
   CallContext call_;
-  bool overwrites_ = false;
+  bool overwrites_ = false, writes_ = false;
 };
 
 // Normal numbers, the same in every run: each test seeds the generator.
