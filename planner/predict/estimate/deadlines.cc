@@ -44,7 +44,8 @@ Deadlines::Deadlines(const LinkedProgram& program, const DeadlineRule& rule)
     if (instruction.op_class == OpClass::kCommunication) {
       deadline = i >= score.first && i < score.end ? rule.OfScore() : rule.OfWaiting();
     } else if (rates.known()) {
-      deadline = rule.Of(times.of(entry).seconds);
+      // Two that are done as one run at the place of the second.
+      deadline = rule.Of(times.of(times.IsDoneBefore(entry) ? program.entries()[i - 1] : entry).seconds);
     }
   }
 }

@@ -92,5 +92,25 @@ TEST(Deadlines, FollowWhatAnInstructionDoes) {
   }
 }
 
+// Two that are done as one run at the place of the second, which has no time of its own.
+TEST(Deadlines, OfTwoAsOneAreAlike) {
+  Plan plan = TinyPlan({"cluster.gpu=h200_sxm", "precision.params=bf16"});
+  plan.launch.deadline_floor = plan.launch.deadline_first_step = 1e-9, plan.launch.deadline_factor = 1000;
+  int pairs = 0;
+  for (const Role& role : plan.roles) {
+    LinkedBlocks blocks(plan);
+    const LinkedProgram program(blocks, role);
+    const Deadlines deadlines(program, DeadlineRuleOf(plan));
+    for (size_t i = 0; i < program.entries().size(); ++i) {
+      const LinkedInstruction& first = *program.entries()[i].instruction;
+      if (!first.joins_next) continue;
+      EXPECT_GT(deadlines.of(first).later, 1e-9);
+      EXPECT_EQ(deadlines.of(*program.entries()[i + 1].instruction), deadlines.of(first));
+      ++pairs;
+    }
+  }
+  EXPECT_GT(pairs, 0);
+}
+
 }  // namespace
 }  // namespace planwright
