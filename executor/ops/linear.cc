@@ -2,12 +2,12 @@
 //
 //   linear               x [...,i] -> y [...,o] = x W^T (+ bias); parameters weight [o,i], optional bias [o]
 //   linear_input_grad    dy [...,o] -> dx [...,i] = dy W
-//   linear_weight_grad   dy, x -> nothing; adds dy^T x to the gradient of weight, and the sum of dy to that of bias;
-//   the
-//                        first of a step writes the gradient (ComputeContext::writes_gradient)
+//   linear_weight_grad   dy, x -> nothing; adds dy^T x to the gradient of weight, and the sum of dy to that of bias.
+//                        The first of a step writes the gradient (ComputeContext::writes_gradient)
 //   add_linear           y [...,o], l [...,r] -> z = y, with scale l W^T added to `width` of its features, from `first`
-//   bias_grad            dy [...,o] -> nothing; adds the sum of dy to the gradient of a bias (of add_residual_bias or
-//                        add_bias)
+//                        on
+//   bias_grad            dy [...,o] -> nothing; adds the sum of dy to the gradient of a bias, of add_residual_bias or
+//                        add_bias
 //
 // Products of activations have the dtype of their inputs, with sums inside the product in fp32 at least. Gradients are
 // added in the dtype of the gradient buffer (the master dtype). The backward is two instructions because a plan may
