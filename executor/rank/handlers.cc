@@ -11,6 +11,7 @@
 #include <set>
 #include <string_view>
 
+#include "executor/base/tensors.h"
 #include "executor/data/batch_reader.h"
 #include "executor/data/file_error.h"
 #include "executor/data/read_ahead.h"
@@ -44,6 +45,17 @@ bool Reads(const Plan& plan, const std::vector<Instruction>& list, std::set<std:
     const Block* const block = plan.FindBlock(instruction.block);
     return block != nullptr && Reads(plan, block->body, seen);
   });
+}
+
+bool OnOneStream(const Plan& plan) {
+  const auto on_main = [](const std::vector<Instruction>& list) {
+    return std::all_of(list.begin(), list.end(), [](const Instruction& each) { return each.stream.empty(); });
+  };
+  return std::all_of(plan.blocks.begin(), plan.blocks.end(), [&](const Block& block) { return on_main(block.body); }) &&
+         std::all_of(plan.roles.begin(), plan.roles.end(), [&](const Role& role) {
+           return std::all_of(std::begin(kRoleLists), std::end(kRoleLists),
+                              [&](const auto& list) { return on_main(role.*list.list); });
+         });
 }
 
 std::unique_ptr<SampleSource> OpenedOrThrow(absl::StatusOr<std::unique_ptr<SampleSource>> opened) {
@@ -150,10 +162,12 @@ void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device
       (*evaluated)->Begin(reads, 0, plan.evaluation.sets[set].rounds - 1);
     };
   }
-  handlers.data = [steps, evaluated, device](const Instruction& instruction, const CallContext& call) {
+  // Another stream than the one that takes the samples might read them (copy_ahead.h).
+  const auto copied = OnOneStream(plan) ? CopyAhead : ToDevice;
+  handlers.data = [steps, evaluated, device, copied](const Instruction& instruction, const CallContext& call) {
     ReadAhead& ahead = call.evaluation >= 0 ? (*evaluated)->ahead : steps->ahead;
     Tensors values = WithFiles([&] { return ahead.Take(instruction, call); });
-    for (size_t i = 0; i < ReadForDevice(instruction.kind); ++i) values[i] = CopyAhead(values[i], device);
+    for (size_t i = 0; i < ReadForDevice(instruction.kind); ++i) values[i] = copied(values[i], device);
     return values;
   };
 }
