@@ -6,7 +6,7 @@
 namespace planwright::executor {
 
 JoinedHandler ChooseJoinedForm(const ComputeBinding& first, const ComputeBinding& second) {
-  if (!first.device.is_cuda()) return nullptr;
+  if (!first.device.is_cuda() || JoinOf(first.instruction, second.instruction) == Join::kNone) return nullptr;
   const ops::JoinedForm* form = ops::FindJoinedForm(first.instruction.kind, second.instruction.kind);
   return form != nullptr && form->takes(first, second) ? form->run : nullptr;
 }
@@ -25,7 +25,7 @@ Tensors OneByOne(ComputeHandler first_form, const ComputeContext& first, Compute
                  const ComputeContext& second) {
   Tensors made = first_form(first), inputs = second.inputs;
   inputs[PlaceOfFirst(second)] = made.front();
-  if (JoinOf(first.instruction.kind, second.instruction.kind) == Join::kPasses) made.erase(made.begin());
+  if (JoinOf(first.instruction, second.instruction) == Join::kPasses) made.erase(made.begin());
   for (at::Tensor& output : second_form({second.instruction, second.call, inputs, second.parameters, second.gradients}))
     made.push_back(std::move(output));
   return made;

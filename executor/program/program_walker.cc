@@ -462,8 +462,7 @@ void ProgramWalker::ComputeBoth(const Launch& launch, Tensors& inputs) {
                    slots_of_first.gradients, first.overwrites},
                   {*launch.entry->instruction->source, launch.context, inputs, slots.parameters, slots.gradients});
   inputs.clear();
-  const bool passes =
-      JoinOf(first.entry->instruction->source->kind, launch.entry->instruction->source->kind) == Join::kPasses;
+  const bool passes = JoinOf(*first.entry->instruction->source, *launch.entry->instruction->source) == Join::kPasses;
   const size_t of_first_made = first.outputs.size() - (passes ? 1 : 0);
   TORCH_CHECK(made.size() >= of_first_made, made.size(), " outputs of two instructions instead of the planned ",
               of_first_made + launch.outputs.size());

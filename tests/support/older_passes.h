@@ -21,7 +21,7 @@ inline Plan OneByOne(Plan plan) {
     for (size_t i = 1; i < block.body.size(); ++i) {
       const Instruction& first = block.body[i - 1];
       Instruction& second = block.body[i];
-      const Join join = JoinOf(first.kind, second.kind);
+      const Join join = JoinOf(first, second);
       if (join == Join::kPasses) std::erase(second.frees, first.outputs.front().name);
       if (join == Join::kKeeps) second.stream = first.stream.empty() ? "apart" : "";
     }

@@ -21,6 +21,15 @@ namespace {
 // slope of gelu.
 enum class Epilogue { kSum, kGelu, kGeluSlope };
 
+const char* NameOf(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kSum: return "adds a matrix";
+    case Epilogue::kGelu: return "takes gelu";
+    case Epilogue::kGeluSlope: return "multiplies by the slope of gelu";
+  }
+  return "";
+}
+
 // What the choice of a kernel depends on. Each row of x, of `in` elements, makes a row of the result, of `out`.
 struct Shape {
   int64_t rows = 0;  // RoundRows of them
@@ -117,8 +126,8 @@ cublasLtMatmulAlgo_t Choose(cublasLtHandle_t handle, const Shape& shape, const B
   TORCH_CUDABLAS_CHECK(cublasLtMatmulAlgoGetHeuristic(handle, &problem.product, &problem.weight, &problem.x,
                                                       &problem.result, &problem.result, &wanted, 1, &best, &found));
   TORCH_CHECK(found == 1 && best.state == CUBLAS_STATUS_SUCCESS, "cuBLASLt has no product of [", shape.rows, ",",
-              shape.in, "] that makes rows of ", shape.out, " in bf16 with the epilogue ",
-              static_cast<int>(shape.epilogue), shape.biased ? " and a bias" : "");
+              shape.in, "] that makes rows of ", shape.out, " in bf16 and ", NameOf(shape.epilogue),
+              shape.biased ? ", with a bias" : "");
   return best.algo;
 }
 

@@ -11,15 +11,8 @@ namespace planwright::executor::ops {
 namespace {
 
 bool TakesSum(const ComputeBinding& linear, const ComputeBinding& sum) {
-  return sum.inputs.size() == 2 && PlannedInBf16(linear, 1) && PlannedInBf16(sum, 2) &&
-         sum.inputs[0]->dims == sum.inputs[1]->dims && InWholeVectors(*linear.inputs[0]) &&
-         InWholeVectors(*sum.inputs[0]) && InBf16Elements(linear.parameters[0]);
-}
-
-// That of cuBLASLt.
-bool IsTanhForm(const ComputeBinding& gelu) {
-  const int64_t* exact = gelu.instruction.FindInteger("erf");
-  return exact == nullptr || *exact == 0;
+  return PlannedInBf16(linear, 1) && PlannedInBf16(sum, 2) && sum.inputs[0]->dims == sum.inputs[1]->dims &&
+         InWholeVectors(*linear.inputs[0]) && InWholeVectors(*sum.inputs[0]) && InBf16Elements(linear.parameters[0]);
 }
 
 // `bias`: of either of them; undefined: neither has one.
@@ -44,7 +37,7 @@ bool TakesLinearWithAddResidualBias(const ComputeBinding& linear, const ComputeB
 }
 
 bool TakesLinearWithGelu(const ComputeBinding& linear, const ComputeBinding& gelu) {
-  return IsTanhForm(gelu) && PlannedInBf16(linear, 1) && PlannedInBf16(gelu, 1) && InWholeVectors(*gelu.inputs[0]) &&
+  return PlannedInBf16(linear, 1) && PlannedInBf16(gelu, 1) && InWholeVectors(*gelu.inputs[0]) &&
          InWholeVectors(*linear.inputs[0]) &&
          std::all_of(linear.parameters.begin(), linear.parameters.end(), InBf16Elements);
 }
@@ -61,9 +54,8 @@ Tensors FastLinearWithGelu(const ComputeContext& linear, const ComputeContext& g
 
 // The gradient of the product has the width of what gelu read.
 bool TakesLinearInputGradWithGeluGrad(const ComputeBinding& product, const ComputeBinding& gelu) {
-  return IsTanhForm(gelu) && PlannedInBf16(product, 1) && PlannedInBf16(gelu, 2) &&
-         gelu.inputs[0]->dims == gelu.inputs[1]->dims && InWholeVectors(*gelu.inputs[0]) &&
-         InWholeVectors(*product.inputs[0]) && InBf16Elements(product.parameters[0]);
+  return PlannedInBf16(product, 1) && PlannedInBf16(gelu, 2) && gelu.inputs[0]->dims == gelu.inputs[1]->dims &&
+         InWholeVectors(*gelu.inputs[0]) && InWholeVectors(*product.inputs[0]) && InBf16Elements(product.parameters[0]);
 }
 
 Tensors FastLinearInputGradWithGeluGrad(const ComputeContext& product, const ComputeContext& gelu) {

@@ -25,7 +25,7 @@ bool TakesWidth(const ComputeBinding& binding, const ValueType& x) {
 
 // Whether kernels make a sum of what has the type of `x`, and of another such term.
 bool AddsTo(const ValueType& x, const ComputeBinding& add) {
-  if (add.inputs.size() != 2 || PlannedWidth(x) > kWidestSum) return false;
+  if (PlannedWidth(x) > kWidestSum) return false;
   for (const ValueType* term : add.inputs) {
     if (term->dtype != x.dtype || term->dims != x.dims) return false;
   }

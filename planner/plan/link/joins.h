@@ -11,7 +11,8 @@ enum class Join {
   kKeeps,   // it is written, for others that read it later
 };
 
-Join JoinOf(OpKind first, OpKind second);
+// By their kinds and attributes, whatever stands between them: a sum has two terms, and gelu its tanh form.
+Join JoinOf(const Instruction& first, const Instruction& second);
 // Whether ranks of the plan have forms of pairs (executor/ops/joined_forms.def): GPUs do, in bf16.
 bool TakesJoinedForms(const Plan& plan);
 

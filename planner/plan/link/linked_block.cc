@@ -9,12 +9,10 @@ namespace planwright {
 
 namespace {
 
-// Of neighbours in a block. A sum of more than two terms is one of its own, and so is gelu in its exact form.
+// Of neighbours in a block.
 bool CanJoin(const LinkedInstruction& first, const LinkedInstruction& second) {
-  const Join join = JoinOf(first.source->kind, second.source->kind);
+  const Join join = JoinOf(*first.source, *second.source);
   if (join == Join::kNone || first.stream != second.stream) return false;
-  if (second.source->kind == OpKind::kAdd && second.inputs.size() != 2) return false;
-  if (const int64_t* exact = second.source->FindInteger("erf"); exact != nullptr && *exact != 0) return false;
   if (first.outputs.empty() || first.outputs.front() < 0) return false;
   const int value = first.outputs.front();
   const auto count = [value](std::span<const int> values) { return std::count(values.begin(), values.end(), value); };

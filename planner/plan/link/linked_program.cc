@@ -298,7 +298,7 @@ int LinkedProgram::Overwritten(size_t index) const {
 bool LinkedProgram::HoldsForNext(size_t entry) const {
   const LinkedInstruction& first = *entries_[entry].instruction;
   return first.joins_next && TakesJoinedForms(blocks_.plan()) &&
-         JoinOf(first.source->kind, entries_[entry + 1].instruction->source->kind) == Join::kKeeps;
+         JoinOf(*first.source, *entries_[entry + 1].instruction->source) == Join::kKeeps;
 }
 
 void LinkedProgram::AppendPath(uint32_t call, std::string& path) const {

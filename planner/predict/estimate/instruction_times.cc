@@ -232,7 +232,7 @@ ComputeUse InstructionTimes::ComputeUseOf(const LinkedEntry& entry, Rows rows) c
     const int between = instruction.outputs.front();
     for (int input : next.inputs) add(input == between ? nullptr : TypeOf(entry, input));
     for (const Output& output : next.source->outputs) add(&output.type);
-    if (JoinOf(instruction.source->kind, next.source->kind) == Join::kPasses)
+    if (JoinOf(*instruction.source, *next.source) == Join::kPasses)
       use.bytes -= Bytes(TypeOf(entry, between), rows), mean -= Bytes(TypeOf(entry, between), Rows::kMean);
   }
   if (instruction.number < program_.blocks().instructions()) use.flops = samples * costs_.flops(instruction);

@@ -273,7 +273,7 @@ TEST_F(JoinedLinear, ManyShapesFromSeveralThreads) {
 bool AreJoined(OpKind second, const std::string& x, const std::vector<std::string>& terms,
                const std::vector<at::ScalarType>& biases_of_linear = {}, at::ScalarType dtype = at::kBFloat16) {
   Instruction linear, sum;
-  linear.kind = OpKind::kLinear, sum.kind = second;
+  linear.kind = OpKind::kLinear, sum.kind = second, sum.inputs = terms;  // how many there are
   const ValueType read = TypeFromText(x).value();
   std::vector<ValueType> added;
   for (const std::string& term : terms) added.push_back(TypeFromText(term).value());

@@ -31,7 +31,7 @@ Tensors LayerNormGradWithAdd(const ComputeContext& context) {
 // Whether a GPU does the backward and an add of `terms` at once. Types are texts of plan files.
 bool NormIsJoined(OpKind first_kind, std::vector<std::string> read, std::vector<std::string> terms, int64_t width) {
   Instruction first, second;
-  first.kind = first_kind, second.kind = OpKind::kAdd;
+  first.kind = first_kind, second.kind = OpKind::kAdd, second.inputs = terms;  // how many there are
   std::vector<ValueType> read_types, term_types;
   for (const std::string& text : read) read_types.push_back(TypeFromText(text).value());
   for (const std::string& text : terms) term_types.push_back(TypeFromText(text).value());

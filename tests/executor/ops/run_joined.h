@@ -38,6 +38,7 @@ Tensors RunJoined(const ComputeContext& context) {
 
   // What lies between them has the type of an input of the second: all pairs are so.
   other_inputs.insert(other_inputs.begin() + static_cast<std::ptrdiff_t>(kOf.place), at::Tensor());
+  other.inputs.assign(other_inputs.size(), "value");  // how many there are is asked, not their names
   std::vector<ValueType> types;
   for (const at::Tensor& input : inputs) types.push_back(PlannedTypeOf(input));
   ValueType between = types.front();

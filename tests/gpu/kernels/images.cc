@@ -16,16 +16,8 @@ constexpr int64_t kSamples = 2, kSequence = 4096, kHidden = 2048, kImageRows = k
 at::TensorOptions Gpu(at::ScalarType type) { return at::TensorOptions(at::kCUDA).dtype(type); }
 at::Tensor Values(at::IntArrayRef shape) { return at::randn(shape, Gpu(at::kBFloat16)); }
 
-struct Call {
-  Handler handler;
-  Attributes attributes = {};
-  Tensors inputs, parameters = {}, gradients = {};
-};
-
-KernelCase Case(const std::string& name, int64_t values, const Call& call) {
-  return {.name = name, .bytes = 2.0 * static_cast<double>(values), .run = [call, op = Op(call.attributes)]() mutable {
-            op.Run(call.handler, call.inputs, call.parameters, call.gradients);
-          }};
+KernelCase Case(const std::string& name, int64_t values, const KernelCall& call) {
+  return CaseOf(name, 2.0 * static_cast<double>(values), call);
 }
 
 }  // namespace

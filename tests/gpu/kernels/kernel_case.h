@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/executor/ops/run_op.h"
+
 namespace planwright::executor {
 
 struct KernelCase {
@@ -16,6 +18,18 @@ struct KernelCase {
   double known_ms = 0;
   std::function<void()> run;  // launches the operation on the current stream
 };
+
+// An operation on tensors of the GPU, named by its plain form (tests/executor/ops/run_op.h).
+struct KernelCall {
+  Handler handler;
+  Attributes attributes = {};
+  Tensors inputs, parameters = {}, gradients = {};
+};
+inline KernelCase CaseOf(const std::string& name, double bytes, const KernelCall& call) {
+  return {.name = name, .bytes = bytes, .run = [call, op = Op(call.attributes)]() mutable {
+            op.Run(call.handler, call.inputs, call.parameters, call.gradients);
+          }};
+}
 
 // One function for each file of this folder. Each case owns its tensors.
 std::vector<KernelCase> MixerRowCases();      // convolution, gated norm, RMS norm

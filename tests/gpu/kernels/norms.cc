@@ -17,19 +17,9 @@ constexpr int64_t kTokens = 16384, kHidden = 2048, kPatches = 24576, kWidth = 10
 at::TensorOptions Gpu(at::ScalarType type) { return at::TensorOptions(at::kCUDA).dtype(type); }
 at::Tensor Values(at::IntArrayRef shape) { return at::randn(shape, Gpu(at::kBFloat16)); }
 
-struct Call {
-  Handler handler;
-  Attributes attributes = {};
-  Tensors inputs, parameters = {}, gradients = {};
-};
-
 // `passes` over all rows.
-KernelCase Case(const std::string& name, int passes, const Call& call) {
-  return {.name = name,
-          .bytes = 2.0 * passes * static_cast<double>(call.inputs[0].numel()),
-          .run = [call, op = Op(call.attributes)]() mutable {
-            op.Run(call.handler, call.inputs, call.parameters, call.gradients);
-          }};
+KernelCase Case(const std::string& name, int passes, const KernelCall& call) {
+  return CaseOf(name, 2.0 * passes * static_cast<double>(call.inputs[0].numel()), call);
 }
 
 Tensors RmsNormGradWithAdd(const ComputeContext& context) {
