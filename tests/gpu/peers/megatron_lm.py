@@ -6,10 +6,11 @@ FOLDER has the first weights (first_weights.py). Model, tokens, precision, route
 are those of recipes/nemotron_moe_lm_20l_1g.yaml. The settings are those of Megatron-Bridge's recipe of this model for
 the H100 (bf16, Transformer Engine's layers, cuDNN's attention, grouped expert products, fused permutation, fused
 weighted squared ReLU, weight gradients added to the fp32 buffer, fused cross entropy, distributed optimizer), less
-what needs more GPUs. `--set KEY=VALUE` changes a field of its TransformerConfig. With torchrun, experts and data are
-over all GPUs.
+what needs more GPUs. `--set KEY=VALUE` changes a field of its TransformerConfig: `cuda_graph_impl=transformer_engine`
+or `local` with `cuda_graph_modules=attn,mamba` replays layers as CUDA graphs, which are captured in the first steps.
+With torchrun, experts and data are over all GPUs.
 
-Needs megatron-core 0.16, transformer-engine 2.11, mamba-ssm and causal-conv1d. Each step is a line of --out: loss,
+Needs megatron-core 0.19, transformer-engine 2.20, mamba-ssm and causal-conv1d. Each step is a line of --out: loss,
 gradient norm, milliseconds. The last line has the memory. With --profile the kernels of one more step are listed.
 """
 import argparse
@@ -52,12 +53,14 @@ stand_in_for_apex()
 from megatron.core import parallel_state
 from megatron.core.activations import squared_relu
 from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig, finalize_model_grads
-from megatron.core.models.mamba.mamba_layer_specs import mamba_stack_spec
-from megatron.core.models.mamba.mamba_model import MambaModel
+from megatron.core.models.hybrid.hybrid_layer_specs import hybrid_stack_spec
+from megatron.core.models.hybrid.hybrid_model import HybridModel
+from megatron.core.num_microbatches_calculator import init_num_microbatches_calculator
 from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
 from megatron.core.pipeline_parallel import get_forward_backward_func
 from megatron.core.tensor_parallel.random import model_parallel_cuda_manual_seed
 from megatron.core.transformer import TransformerConfig
+from megatron.core.transformer.cuda_graphs import TECudaGraphHelper
 from megatron.core.transformer.enums import AttnBackend
 from megatron.core.transformer.module import Float16Module
 
@@ -95,8 +98,8 @@ def config_of(arguments, gpus, aux_loss=1.0e-4):
 
 
 def language_model(config):
-    return MambaModel(config, mamba_stack_spec, shape.VOCABULARY, SEQUENCE, hybrid_override_pattern=shape.PATTERN,
-                      share_embeddings_and_output_weights=False, position_embedding_type="none").cuda()
+    return HybridModel(config, hybrid_stack_spec, shape.VOCABULARY, SEQUENCE, hybrid_layer_pattern=shape.PATTERN,
+                       share_embeddings_and_output_weights=False, position_embedding_type="none").cuda()
 
 
 def published(name, take, first_expert=0):
@@ -113,7 +116,7 @@ def published(name, take, first_expert=0):
                 "pre_mlp_layernorm.weight"):
         return take(layer + "norm.weight")
     if rest.startswith("mixer."):
-        return take(layer + rest)
+        return take(layer + rest.replace("conv1d_", "conv1d."))
     if rest == "self_attention.linear_proj.weight":
         return take(layer + "mixer.o_proj.weight")
     if rest == "self_attention.linear_qkv.weight":    # of each group its queries, its key, its value
@@ -171,7 +174,7 @@ def start():
     torch.cuda.set_device(rank)
     torch.distributed.init_process_group("nccl", rank=rank, world_size=gpus)
     parallel_state.initialize_model_parallel(expert_model_parallel_size=gpus)
-    model_parallel_cuda_manual_seed(1)
+    model_parallel_cuda_manual_seed(1, te_rng_tracker=True)    # one that graphs can be captured with
     torch.backends.cuda.matmul.allow_tf32 = True
     return rank, gpus
 
@@ -183,6 +186,16 @@ def numbers(arguments, rank, gpus):
         first = (step * gpus + rank) * samples
         for sample in range(first, first + samples, arguments.micro_samples):
             yield range(sample, sample + arguments.micro_samples)
+
+
+def graphs_of(arguments, config, model, optimizer):
+    """What captures graphs before a step, where Transformer Engine does it. Megatron's own (`local`) need no call."""
+    if config.cuda_graph_impl != "transformer_engine":
+        return None
+    rank, gpus = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    init_num_microbatches_calculator(rank, None, arguments.microbatches * arguments.micro_samples * gpus,
+                                     arguments.micro_samples, gpus)
+    return TECudaGraphHelper([model], config, SEQUENCE, arguments.micro_samples, [optimizer])
 
 
 def train(arguments, config, model, batches):
@@ -211,6 +224,7 @@ def train(arguments, config, model, batches):
         return module(**inputs), loss_of
 
     forward_backward = get_forward_backward_func()
+    graphs = graphs_of(arguments, config, model, optimizer)
 
     def step():
         model.zero_grad_buffer()
@@ -229,6 +243,10 @@ def train(arguments, config, model, batches):
     gc.disable()    # Megatron's --manual-gc
     times = []
     for number in range(1, arguments.steps + 1):
+        if graphs and number == config.cuda_graph_warmup_steps + 1:
+            graphs.create_cudagraphs()
+            if gpus > 1:    # weights are gathered before a layer
+                graphs.cuda_graph_set_manual_hooks()
         torch.cuda.synchronize()
         begin = time.perf_counter()
         loss, norm = step()

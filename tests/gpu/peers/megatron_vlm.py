@@ -7,7 +7,8 @@ recipes/nemotron_moe_vlm_20l_2g.yaml on one GPU with `positions: interpolate`, o
 nemotron_moe_vlm_20l_2g_frozen.yaml. The language model is that of megatron_lm.py. Encoder and projector are
 Megatron-Core's too, with Transformer Engine's layers and the settings of Megatron-Bridge's recipe of this model; bias
 and GELU are fused. All images of a microbatch have one size, and are a batch. `--set KEY=VALUE` changes a field of the
-TransformerConfig of the language model, `--set-encoder` one of the encoder's.
+TransformerConfig of the language model, `--set-encoder` one of the encoder's. Layers of the encoder can be graphs of
+Megatron's own (`cuda_graph_impl=local`) where those of the language model are too.
 """
 import contextlib
 import copy
@@ -22,7 +23,7 @@ from megatron_lm import SEQUENCE
 
 from megatron.core.activations import fast_gelu
 from megatron.core.extensions.transformer_engine import TENorm
-from megatron.core.models.mamba.mamba_layer_specs import mamba_stack_spec
+from megatron.core.models.hybrid.hybrid_layer_specs import hybrid_stack_spec
 from megatron.core.models.vision.multimodal_projector import MultimodalProjector
 from megatron.core.models.vision.radio import RADIOViTModel
 from megatron.core.models.vision.vit_layer_specs import get_vit_layer_with_transformer_engine_spec
@@ -60,6 +61,15 @@ class VisionLanguage(MegatronModule):
         self.grid, self.factor, self.frozen = grid, factor, frozen
         if frozen:
             encoder.requires_grad_(False)
+
+    @property
+    def decoder(self):
+        """What has the layers that Transformer Engine makes graphs of."""
+        return self.language_model.decoder
+
+    @property
+    def position_embedding_type(self):
+        return self.language_model.position_embedding_type
 
     def set_input_tensor(self, input_tensor):
         """There is one pipeline stage, which has no input of another one."""
@@ -153,8 +163,8 @@ def main():
         encoder_config(arguments), get_vit_layer_with_transformer_engine_spec(), ln_post_impl=TENorm,
         class_token_len=shape.CLASS_TOKENS, patch_dim=shape.PATCH, img_h=GRID[0] * shape.PATCH,
         img_w=GRID[1] * shape.PATCH, max_img_h=shape.SIDE * shape.PATCH, max_img_w=shape.SIDE * shape.PATCH)
-    projector = MultimodalProjector(projector_config, mamba_stack_spec.submodules.mlp_layer.submodules.mlp.submodules,
-                                    "mlp", shape.FACTOR**2 * shape.ENCODER_HIDDEN)
+    projector = MultimodalProjector(projector_config, hybrid_stack_spec.submodules.mlp_layer.submodules.mlp
+                                    .keywords["submodules"], "mlp", shape.FACTOR**2 * shape.ENCODER_HIDDEN)
     model = VisionLanguage(config, encoder, projector, megatron_lm.language_model(config), GRID, shape.FACTOR,
                            arguments.frozen).cuda()
     megatron_lm.load(model, arguments.folder, published)
