@@ -166,7 +166,7 @@ def parser_of(description):
     return parser
 
 
-def start():
+def start(arguments):
     """Returns the rank and the number of GPUs."""
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29512")
@@ -176,6 +176,8 @@ def start():
     parallel_state.initialize_model_parallel(expert_model_parallel_size=gpus)
     model_parallel_cuda_manual_seed(1, te_rng_tracker=True)    # one that graphs can be captured with
     torch.backends.cuda.matmul.allow_tf32 = True
+    if "cuda_graph_impl=transformer_engine" in arguments.set:    # nothing may be on the default stream while it captures
+        torch.cuda.set_stream(torch.cuda.Stream())
     return rank, gpus
 
 
@@ -281,7 +283,7 @@ def train(arguments, config, model, batches):
 
 def main():
     arguments = parser_of(__doc__).parse_args()
-    rank, gpus = start()
+    rank, gpus = start(arguments)
     config = config_of(arguments, gpus)
     model = language_model(config)
     first_expert = rank * arguments.experts // gpus

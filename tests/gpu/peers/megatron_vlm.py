@@ -150,7 +150,7 @@ def main():
     parser.add_argument("--set-encoder", action="append", default=[], metavar="KEY=VALUE", help="as --set")
     parser.add_argument("--frozen", action="store_true", help="the encoder does not learn, its projector does")
     arguments = parser.parse_args()
-    megatron_lm.start()
+    megatron_lm.start(arguments)
     samples = mock_data.Samples(shape.VOCABULARY, SEQUENCE, TEXT_TOKENS, IMAGE_TOKEN, IMAGES, [GRID], shape.PATCH,
                                 shape.FACTOR, device="cuda")
     batches = batches_of(arguments, samples)
