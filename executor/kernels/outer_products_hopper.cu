@@ -8,7 +8,8 @@
 // them, bulk copies take them back. The first old rows come while the products are summed. On an H200 this takes 0.97
 // ms, and 1.12 ms for seconds on end, when power is what limits it. The products alone take 0.62 and 0.75 ms. Bringing
 // twice as many old rows at a time is not faster (0.97), so latency is not what is missing. Two forms that let memory
-// add are slower: bulk copies that add (1.16), and threads that add what they hold in registers (1.3).
+// add are slower: bulk copies that add (1.16), and threads that add what they hold in registers (1.3). A task that
+// writes brings no old rows.
 //
 // Two blocks form a cluster. They take tiles beside each other, which need the same columns of a: each loads half of
 // them into the shared memory of both.
@@ -45,7 +46,7 @@ struct Shared {
     int lengths[kMostRuns];  // in the order of runs; until the runs are sorted
     alignas(128) float staged[kMultiplyingWarps][kStagedRows][kStagedPitch];
   };
-  int busy;  // runs that have rows
+  int busy;  // runs that have rows; all if the task writes
 };
 
 // Space for the shared memory to begin at a multiple of 1024.
@@ -56,6 +57,7 @@ struct Shape {
   int runs = 0;
   int inner = 0, width = 0;
   int tiles = 0, pairs = 0;  // of one run: pieces of work of a cluster; those beside each other
+  bool writes = false;       // OuterProducts::writes
 };
 
 // Clears the rows from `first` to the next multiple of 16 in all boxes of a stage: they belong to no run or to the next
@@ -93,6 +95,7 @@ struct WarpRows {
 struct Stager {
   float (*staged)[kStagedPitch];
   uint64_t* old;
+  bool writes;
   uint32_t parity = 0;  // of the next wait
 
   // Begins to bring the old sums of a piece, once the piece before has been read.
@@ -100,6 +103,10 @@ struct Stager {
     if (!rows.Has(piece)) return;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     WaitForBulkReads();
+    if (writes) {  // all lanes write to what has been read
+      __syncwarp();
+      return;
+    }
     if (lane == 0) ArriveExpecting(old, kStagedRows * rows.bytes);
     __syncwarp();
     if (lane < kStagedRows) BulkLoad(staged[lane], rows.Row(piece, lane), rows.bytes, old);
@@ -112,13 +119,13 @@ struct Stager {
 #pragma unroll
     for (int piece = 0; piece < 4; ++piece) {
       if (!rows.Has(piece)) break;
-      WaitFor(old, parity);
+      if (!writes) WaitFor(old, parity);
       parity ^= 1;
 #pragma unroll
       for (int i = 0; i < kTileColumns / 8; ++i) {
         float2& at = *reinterpret_cast<float2*>(mine + 8 * i);
         const int from = 4 * i + 2 * (piece % 2);
-        const float2 before = at;
+        const float2 before = writes ? make_float2(0, 0) : at;
         at = make_float2(sums[piece / 2][from] + before.x, sums[piece / 2][from + 1] + before.y);
       }
       ShowToBulk();
@@ -135,7 +142,7 @@ struct Stager {
 // ---- The work of a block ----
 
 // All blocks find the same order: by length, then by index.
-__device__ void SortRuns(Shared& shared, const int* ends, int runs) {
+__device__ void SortRuns(Shared& shared, const int* ends, int runs, bool writes) {
   const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0) shared.busy = runs;
   for (int e = thread; e < runs; e += kThreads) shared.lengths[e] = max(ends[e] - (e == 0 ? 0 : ends[e - 1]), 0);
@@ -146,7 +153,7 @@ __device__ void SortRuns(Shared& shared, const int* ends, int runs) {
     for (int other = 0; other < runs; ++other)
       rank += shared.lengths[other] > length || (shared.lengths[other] == length && other < e);
     shared.runs[rank] = {e == 0 ? 0 : ends[e - 1], length, e};
-    if (length == 0) atomicMin(&shared.busy, rank);
+    if (length == 0 && !writes) atomicMin(&shared.busy, rank);
   }
 }
 
@@ -187,7 +194,7 @@ __device__ void Multiply(Shared& shared, float* matrices, int group, const Shape
   const int first = static_cast<int>(blockIdx.x) / kCluster;
   const int64_t size = static_cast<int64_t>(shape.inner) * shape.width;
   const int warp = group * kWarpgroup / 32 + thread / 32;
-  Stager stager = {shared.staged[warp], &shared.old[warp]};
+  Stager stager = {shared.staged[warp], &shared.old[warp], shape.writes};
   uint32_t blocks = 0;  // of 64 rows, of all pieces before
   for (int index = first, number = 0; index < pieces; index += clusters, ++number) {
     const Piece piece(shared, shape, index);
@@ -240,7 +247,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kCluster, 1, 1)
                         const int* ends, const __grid_constant__ Shape shape) {
   extern __shared__ unsigned char memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory + (1024 - SharedAddress(memory) % 1024) % 1024);
-  SortRuns(shared, ends, shape.runs);
+  SortRuns(shared, ends, shape.runs, shape.writes);
   ShowToBulk();  // old sums will come to where lengths were
   if (threadIdx.x == 0) {
     shared.ring.PrepareBarriers();
@@ -277,7 +284,7 @@ cudaError_t LaunchAddOuterProductsOfRuns(const OuterProducts& task, cudaStream_t
 
   const int64_t pairs = Tiles(task.width, kCluster * kTileColumns), tiles = Tiles(task.inner, kTileRows) * pairs;
   const Shape shape = {static_cast<int>(task.runs), static_cast<int>(task.inner), static_cast<int>(task.width),
-                       static_cast<int>(tiles), static_cast<int>(pairs)};
+                       static_cast<int>(tiles),     static_cast<int>(pairs),      task.writes};
   const int64_t processors = DeviceAttribute(cudaDevAttrMultiProcessorCount);
   const int64_t clusters = std::min(std::max<int64_t>(processors / kCluster, 1), task.runs * tiles);
   OuterProductsKernel<<<static_cast<unsigned>(clusters * kCluster), kThreads, kSharedBytes, stream>>>(a, b, task.sums,

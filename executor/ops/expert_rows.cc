@@ -51,7 +51,8 @@ at::Tensor ExpertRows::Product(const at::Tensor& x, const at::Tensor& matrices) 
   return out;
 }
 
-void ExpertRows::AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b) const {
+void ExpertRows::AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, bool writes) const {
+  if (writes) sums.zero_();
   for (int64_t e = 0; e < experts_; ++e) {
     if (length(e) == 0) continue;
     AddProduct(sums[e], a.narrow(0, first(e), length(e)).t(), b.narrow(0, first(e), length(e)));

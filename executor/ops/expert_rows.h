@@ -26,8 +26,9 @@ class ExpertRows {
 
   // x [X,i] by expert, matrices [L,i,o] -> [X,o] by expert: the rows of expert e times matrices[e].
   virtual at::Tensor Product(const at::Tensor& x, const at::Tensor& matrices) const;
-  // sums [L,i,o], a [X,i], b [X,o]: sums[e] += a_e^T b_e over the rows of expert e.
-  virtual void AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b) const;
+  // sums [L,i,o], a [X,i], b [X,o]: sums[e] += a_e^T b_e over the rows of expert e; or sums[e] = a_e^T b_e, if this
+  // `writes`, where what was there is not read.
+  virtual void AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, bool writes) const;
 
  protected:
   // Of one source rank, so that the rows are in order already; the host learns nothing about them.

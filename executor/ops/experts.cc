@@ -34,11 +34,12 @@ Tensors ExpertsGradOfRows(const ExpertRows& order, const ComputeContext& context
   const at::Tensor weight = Wide(order.Sort(context.inputs[2])).unsqueeze(-1);
   const at::Tensor positive = Wide(context.inputs[3]).relu(), squared = positive.square();  // d(relu(x)^2) = 2 relu(x)
 
-  if (context.learns()) order.AddOuterProducts(context.gradients[1], dout, Narrow(squared * weight, rows));
+  if (context.learns())
+    order.AddOuterProducts(context.gradients[1], dout, Narrow(squared * weight, rows), context.writes_gradients);
   const at::Tensor dact = Wide(order.Product(dout, down));
   const at::Tensor dweight = (dact * squared).sum(-1);
   const at::Tensor dpre = Narrow((dact * positive).mul_(weight).mul_(2), rows);
-  if (context.learns()) order.AddOuterProducts(context.gradients[0], dpre, rows);
+  if (context.learns()) order.AddOuterProducts(context.gradients[0], dpre, rows, context.writes_gradients);
   return {order.Unsort(order.Product(dpre, up)), Narrow(order.Unsort(dweight), context.inputs[2])};
 }
 

@@ -49,12 +49,13 @@ Tensors GatedExpertsGradOfRows(const ExpertRows& order, const ComputeContext& co
   const GatedRows parts(context, context.inputs[3]);
   const at::Tensor act = parts.activation();
 
-  if (context.learns()) order.AddOuterProducts(context.gradients[1], dout, Narrow(act * weight, rows));
+  if (context.learns())
+    order.AddOuterProducts(context.gradients[1], dout, Narrow(act * weight, rows), context.writes_gradients);
   const at::Tensor dact = Wide(order.Product(dout, down));
   const at::Tensor dweight = (dact * act).sum(-1), weighted = dact * weight;
   const at::Tensor slope = parts.share * (parts.gate * (1 - parts.share) + 1);  // of silu
   const at::Tensor dpre = Narrow(at::cat({weighted * parts.up * slope, weighted * parts.gate * parts.share}, 1), rows);
-  if (context.learns()) order.AddOuterProducts(context.gradients[0], dpre, rows);
+  if (context.learns()) order.AddOuterProducts(context.gradients[0], dpre, rows, context.writes_gradients);
   return {order.Unsort(order.Product(dpre, gate_up)), Narrow(order.Unsort(dweight), context.inputs[2])};
 }
 

@@ -56,9 +56,9 @@ struct ComputeContext {
   const Tensors& parameters;  // Instruction::parameters, in order
   const Tensors& gradients;   // Instruction::gradients, in order: add in place
   bool overwrites = false;    // whether the output takes over the memory of an input (`overwrites` in ops.def)
-  // The first addition of the step to the one gradient: it is written, and what was there is not read
-  // (planner/plan/link/first_additions.h).
-  bool writes_gradient = false;
+  // The first addition of the step to its gradients: they are written, and what was there is not read
+  // (planner/plan/link/first_additions.h, which has the kinds of which every form does so).
+  bool writes_gradients = false;
 
   // Memory for the output of an instruction that may overwrite input `index`: the input itself, or a new tensor like
   // it.

@@ -3,7 +3,7 @@
 //   linear               x [...,i] -> y [...,o] = x W^T (+ bias); parameters weight [o,i], optional bias [o]
 //   linear_input_grad    dy [...,o] -> dx [...,i] = dy W
 //   linear_weight_grad   dy, x -> nothing; adds dy^T x to the gradient of weight, and the sum of dy to that of bias.
-//                        The first of a step writes the gradient (ComputeContext::writes_gradient)
+//                        The first of a step writes the gradient (ComputeContext::writes_gradients)
 //   add_linear           y [...,o], l [...,r] -> z = y, with scale l W^T added to `width` of its features, from `first`
 //                        on
 //   bias_grad            dy [...,o] -> nothing; adds the sum of dy to the gradient of a bias, of add_residual_bias or
@@ -41,7 +41,7 @@ Tensors RunLinearInputGrad(const ComputeContext& context) {
 Tensors RunLinearWeightGrad(const ComputeContext& context) {
   const at::Tensor dy = AsRows(context.inputs[0]);
   const at::Tensor x = AsRows(context.inputs[1]);
-  if (context.writes_gradient) {
+  if (context.writes_gradients) {
     SetProduct(context.gradients[0], dy.t(), x);
     return {};
   }

@@ -362,7 +362,7 @@ void ProgramWalker::Prepare(size_t index, bool later, Launch& launch) {
   const auto read = [&](int operand) { return operand < 0 ? nullptr : held(values_.Get(numbers[operand])); };
   launch.entry = &entry;
   launch.overwrites = program_.Overwritten(index) >= 0;
-  launch.writes_gradient = bound_.first_additions().Writes(index);
+  launch.writes_gradients = bound_.first_additions().Writes(index);
   launch.timed = timed_;
   launch.context = ContextOf(entry);
   launch.first = bound_.instruction(entry).joined != nullptr ? std::exchange(first_, nullptr) : nullptr;
@@ -443,7 +443,7 @@ Tensors ProgramWalker::Compute(const Launch& launch, Tensors& inputs) {
   }
   Tensors made = bound_.instruction(*launch.entry)
                      .compute({*linked.source, launch.context, inputs, operands.parameters, operands.gradients,
-                               launch.overwrites, launch.writes_gradient});
+                               launch.overwrites, launch.writes_gradients});
   if (choices && walk_.handlers.record_routing) walk_.handlers.record_routing(launch.context, made[*choices]);
   inputs.clear();  // or the walker would keep values alive after the plan has freed them
   return made;

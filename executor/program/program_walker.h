@@ -46,8 +46,8 @@ class ProgramWalker {
     CallContext context;
     std::vector<Value*> inputs, outputs;  // null: state
     std::vector<ActionArguments::Part> parts;
-    bool overwrites = false, writes_gradient = false;  // of ComputeContext
-    int64_t timed = -1;                                // its number in the profile; -1: this step is not profiled
+    bool overwrites = false, writes_gradients = false;  // of ComputeContext
+    int64_t timed = -1;                                 // its number in the profile; -1: this step is not profiled
     // Keeps the values alive if the instruction runs later: on another thread, or with the next. Empty if it runs at
     // once.
     std::vector<std::shared_ptr<Value>> held;

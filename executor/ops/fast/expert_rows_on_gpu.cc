@@ -86,11 +86,12 @@ at::Tensor ExpertRowsOnGpu::Product(const at::Tensor& x, const at::Tensor& matri
   return ends().empty() ? GroupedProduct(x, matrices, device_ends_) : ExpertRows::Product(x, matrices);
 }
 
-void ExpertRowsOnGpu::AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b) const {
+void ExpertRowsOnGpu::AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b,
+                                       bool writes) const {
   // Tensor cores take all experts at once. Without them a product for each is faster, if the host knows their rows.
   if (ends().empty() || AddsOuterProductsOnTensorCores(sums, a, b))
-    return AddGroupedOuterProducts(sums, a, b, device_ends_);
-  ExpertRows::AddOuterProducts(sums, a, b);
+    return AddGroupedOuterProducts(sums, a, b, device_ends_, writes);
+  ExpertRows::AddOuterProducts(sums, a, b, writes);
 }
 
 }  // namespace planwright::executor::ops

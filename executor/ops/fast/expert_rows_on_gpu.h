@@ -19,7 +19,7 @@ class ExpertRowsOnGpu final : public ExpertRows {
   // In every dtype. What neither our kernels nor LibTorch take is one product for each expert if the host knows their
   // rows, and a slow kernel if it does not.
   at::Tensor Product(const at::Tensor& x, const at::Tensor& matrices) const override;
-  void AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b) const override;
+  void AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, bool writes) const override;
 
  private:
   at::Tensor device_ends_;  // end of each expert's rows, i32 [L]

@@ -53,9 +53,9 @@ Tensors FastExpertsGrad(const ComputeContext& context) {
                              act.defined() ? Elements<__nv_bfloat16>(act) : nullptr, CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   if (context.learns()) {
-    order.AddOuterProducts(context.gradients[1], dout, act);
+    order.AddOuterProducts(context.gradients[1], dout, act, context.writes_gradients);
     act.reset(), dout.reset();  // memory for what follows
-    order.AddOuterProducts(context.gradients[0], dpre, order.Sort(context.inputs[1]));
+    order.AddOuterProducts(context.gradients[0], dpre, order.Sort(context.inputs[1]), context.writes_gradients);
   }
   return {order.Unsort(order.Product(dpre, up)), order.Unsort(dweights)};
 }

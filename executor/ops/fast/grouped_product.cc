@@ -84,23 +84,28 @@ at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const
   return out;
 }
 
-void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, const at::Tensor& ends) {
+void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, const at::Tensor& ends,
+                             bool writes) {
   CheckRuns(a, ends, sums.size(0));
   TORCH_CHECK(sums.is_contiguous() && a.size(0) == b.size(0) && a.size(1) == sums.size(1) &&
                   b.size(1) == sums.size(2) && a.scalar_type() == b.scalar_type(),
               "outer products of rows ", a.sizes(), " and ", b.sizes(), " do not fit sums ", sums.sizes());
-  if (sums.numel() == 0 || a.size(0) == 0) return;
+  if (sums.numel() == 0) return;
   const at::Tensor left = a.contiguous(), right = b.contiguous();
+  const bool tensor_cores = AddsOuterProductsOnTensorCores(sums, left, right),
+             hopper = tensor_cores && HopperTakes(TaskOf(sums, left, right));
+  if (writes && !hopper) sums.zero_();
+  if (a.size(0) == 0) return;
   const GroupedShape shape = {ends.const_data_ptr<int>(), sums.size(0), a.size(0), sums.size(1), sums.size(2)};
   const cudaStream_t stream = at::cuda::getCurrentCUDAStream();
   const auto launch = [&](auto* to, const auto* x, const auto* y) {
     LaunchGroupedOuterProducts(to, x, y, shape, stream);
   };
-  if (AddsOuterProductsOnTensorCores(sums, left, right)) {
+  if (tensor_cores) {
     OuterProducts task = TaskOf(sums, left, right);
-    task.ends = shape.ends;
-    C10_CUDA_CHECK(HopperTakes(task) ? LaunchAddOuterProductsOfRuns(task, stream)
-                                     : LaunchAddOuterProductsOfRunsSimple(task, stream));
+    task.ends = shape.ends, task.writes = writes && hopper;
+    C10_CUDA_CHECK(hopper ? LaunchAddOuterProductsOfRuns(task, stream)
+                          : LaunchAddOuterProductsOfRunsSimple(task, stream));
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     return;
   }

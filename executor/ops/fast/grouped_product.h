@@ -17,10 +17,11 @@ at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const
 // what executor/kernels/run_products.h asks for.
 bool MultipliesOnHopper(const at::Tensor& x, const at::Tensor& matrices);
 
-// sums[e] += a_e^T b_e over the rows of run e, in an order that only its length decides, so that runs repeat exactly.
-// a [R,i] and b [R,o] have one dtype; sums [E,i,o] is contiguous, fp32 for bf16 and fp32, fp64 for fp64. Rows behind
-// the last run have no influence.
-void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, const at::Tensor& ends);
+// sums[e] += a_e^T b_e over the rows of run e, in an order that only its length decides, so that runs repeat exactly;
+// or sums[e] = a_e^T b_e, if this `writes`, where what was there is not read. a [R,i] and b [R,o] have one dtype; sums
+// [E,i,o] is contiguous, fp32 for bf16 and fp32, fp64 for fp64. Rows behind the last run have no influence.
+void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, const at::Tensor& ends,
+                             bool writes);
 
 // Whether AddGroupedOuterProducts uses tensor cores: bf16 with fp32 sums, i and o multiples of 8, and what
 // executor/kernels/outer_products.h asks for.

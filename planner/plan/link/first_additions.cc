@@ -1,6 +1,20 @@
 #include "planner/plan/link/first_additions.h"
 
+#include <algorithm>
+
 namespace planwright {
+namespace {
+
+bool CanWrite(const Instruction& instruction) {
+  switch (instruction.kind) {
+    case OpKind::kLinearWeightGrad: return instruction.gradients.size() == 1;  // a bias gets a sum of its own
+    case OpKind::kExpertsGrad:
+    case OpKind::kGatedExpertsGrad: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
 
 FirstAdditions::FirstAdditions(const LinkedProgram& program) : writes_(program.entries().size()) {
   const LinkedBlocks& blocks = program.blocks();
@@ -15,14 +29,16 @@ FirstAdditions::FirstAdditions(const LinkedProgram& program) : writes_(program.e
     const LinkedCall& call = program.calls()[program.entries()[i].call];
     if (instruction.gradients.empty() || call.slots < 0 || call.block->module < 0) continue;
     const auto module = static_cast<size_t>(call.block->module);
-    const auto storage_of = [&](int slot) { return blocks.storage(call.slots + slot); };
-    if (instruction.source->kind == OpKind::kLinearWeightGrad && instruction.gradients.size() == 1) {
-      const int storage = storage_of(instruction.gradients.front());
-      if (storage >= 0 && !added_to[module][static_cast<size_t>(storage)])
-        writes_[i] = written_[module][static_cast<size_t>(storage)] = true;
-    }
+    std::vector<size_t> storages;
     for (int slot : instruction.gradients) {
-      if (const int storage = storage_of(slot); storage >= 0) added_to[module][static_cast<size_t>(storage)] = true;
+      if (const int storage = blocks.storage(call.slots + slot); storage >= 0)
+        storages.push_back(static_cast<size_t>(storage));
+    }
+    writes_[i] = CanWrite(*instruction.source) && storages.size() == instruction.gradients.size() &&
+                 std::none_of(storages.begin(), storages.end(), [&](size_t s) { return added_to[module][s]; });
+    for (size_t storage : storages) {
+      added_to[module][storage] = true;
+      if (writes_[i]) written_[module][storage] = true;
     }
   }
 }

@@ -13,8 +13,8 @@ class FirstAdditions {
  public:
   explicit FirstAdditions(const LinkedProgram& program);
 
-  // Whether the entry's gradient, it has one, got nothing before in the step, and its kind can write it: a matrix
-  // product, which gives every element.
+  // Whether the entry's gradients got nothing before in the step, and its kind writes what it adds then: matrix
+  // products, which give every element, of linear layers without a bias and of experts.
   bool Writes(size_t entry) const { return writes_[entry]; }
   // Whether the gradient of a storage is written by such an entry: index in Plan::modules, and in Module::storages.
   bool IsWritten(size_t module, size_t storage) const { return written_[module][storage]; }

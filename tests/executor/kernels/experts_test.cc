@@ -113,6 +113,26 @@ class ExpertKernels : public Kernels {
     EXPECT_EQ(out[0].scalar_type(), at::kBFloat16);
     EXPECT_EQ(out[1].scalar_type(), at::kBFloat16);
     EXPECT_EQ(grads[1].scalar_type(), task.wide_weights ? at::kFloat : at::kBFloat16);
+    if (task.learns) FirstGradients(task, {dout, received, weights, pre, task.counts}, matrices, host);
+  }
+
+  // The first gradients of a step are written over whatever was there, and are those that are added to zero.
+  static void FirstGradients(const Task& task, Tensors inputs, Tensors matrices, bool host) {
+    const auto narrow = [](const at::Tensor& x) { return x.to(at::kCUDA, at::kBFloat16); };
+    for (size_t i = 0; i < 4; ++i) inputs[i] = narrow(inputs[i]);
+    if (task.wide_weights) inputs[2] = inputs[2].to(at::kFloat);
+    if (!host) inputs[4] = inputs[4].to(at::kCUDA);
+    Tensors left, added;
+    for (at::Tensor& matrix : matrices) {
+      matrix = narrow(matrix);
+      left.push_back(at::full(matrix.sizes(), NAN, matrix.options().dtype(at::kFloat)));
+      added.push_back(at::full(matrix.sizes(), 0, matrix.options().dtype(at::kFloat)));
+    }
+    Op op(task.gated ? Attributes{{"ffn", task.ffn}} : Attributes{});
+    const Handler handler = task.gated ? ops::RunGatedExpertsGrad : ops::RunExpertsGrad;
+    op.Run(handler, inputs, matrices, added);
+    op.Writing().Run(handler, inputs, matrices, left);
+    for (size_t i = 0; i < left.size(); ++i) EXPECT_TRUE(left[i].equal(added[i])) << "gradient " << i;
   }
 };
 
@@ -237,6 +257,12 @@ TEST_F(ExpertKernels, NoRows) {
   const Tensors grads = Op().Run(ops::RunExpertsGrad, {none, none, weights, out[1], counts}, matrices);
   EXPECT_EQ(grads[0].sizes(), at::IntArrayRef({0, 32}));
   EXPECT_EQ(grads[1].sizes(), at::IntArrayRef({0}));
+  for (const at::Tensor& known : {counts, counts.cpu().view({1, 2})}) {
+    const Tensors left = {at::full({2, 16, 32}, NAN, narrow.dtype(at::kFloat)),
+                          at::full({2, 32, 16}, NAN, narrow.dtype(at::kFloat))};
+    Op().Writing().Run(ops::RunExpertsGrad, {none, none, weights, out[1], known}, matrices, left);
+    for (const at::Tensor& gradient : left) EXPECT_EQ(gradient.abs().max().item<float>(), 0);
+  }
 
   Op gated({{"ffn", int64_t{8}}});
   const Tensors two = {matrices[0], at::zeros({2, 32, 8}, narrow)};

@@ -3,8 +3,10 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <numeric>
 
@@ -45,7 +47,7 @@ class Task {
   const at::Tensor& a() const { return on_gpu_a_; }
   const at::Tensor& b() const { return on_gpu_b_; }
 
-  ops::OuterProducts WithSums(const at::Tensor& sums) const {
+  ops::OuterProducts WithSums(const at::Tensor& sums, bool writes = false) const {
     return {.sums = ops::Elements<float>(sums),
             .a = ops::Elements<__nv_bfloat16>(on_gpu_a_),
             .b = ops::Elements<__nv_bfloat16>(on_gpu_b_),
@@ -53,7 +55,8 @@ class Task {
             .runs = runs(),
             .rows = on_gpu_a_.size(0),
             .inner = inner_,
-            .width = width_};
+            .width = width_,
+            .writes = writes};
   }
 
   // What was added to sums of 0.5 is right for each run.
@@ -91,6 +94,14 @@ class Task {
       }
       Expect(sums);
       EXPECT_TRUE(again.equal(sums)) << "other bits the second time";
+
+      // What is written over what was there has the bits of what is added to 0.
+      const at::Tensor left = at::full_like(sums, NAN), added = at::zeros_like(sums);
+      if (!form.takes(WithSums(left, /*writes=*/true))) continue;
+      C10_CUDA_CHECK(form.launch(WithSums(left, /*writes=*/true), ops::CurrentStream()));
+      C10_CUDA_CHECK(form.launch(WithSums(added), ops::CurrentStream()));
+      C10_CUDA_KERNEL_LAUNCH_CHECK();
+      EXPECT_TRUE(left.equal(added)) << "rows with other sums: " << left.ne(added).any(2).nonzero();
     }
   }
 
@@ -171,6 +182,7 @@ TEST_F(Kernels, OuterProductsAskForAlignment) {
   const ops::OuterProducts odd = task.WithSums(sums);
   EXPECT_FALSE(ops::HopperTakes(odd));
   EXPECT_TRUE(ops::SimpleFormTakes(odd));
+  EXPECT_FALSE(ops::SimpleFormTakes(task.WithSums(sums, /*writes=*/true)));  // it only adds
   C10_CUDA_CHECK(ops::LaunchAddOuterProductsOfRunsSimple(odd, ops::CurrentStream()));
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   task.Expect(sums);
@@ -197,8 +209,14 @@ TEST_F(Kernels, OuterProductsOfExpertRows) {
         const at::Tensor buffer = Sums({3 * width * 56 + offset});
         const at::Tensor sums = buffer.narrow(0, offset, 3 * width * 56).view(task.shape());
         const ops::ExpertRowsOnGpu rows(known, 3, 100, task.a().device());
-        rows.AddOuterProducts(sums, task.a(), task.b());
+        rows.AddOuterProducts(sums, task.a(), task.b(), /*writes=*/false);
         task.Expect(sums);
+        sums.fill_(NAN);
+        rows.AddOuterProducts(sums, task.a(), task.b(), /*writes=*/true);
+        task.Expect(sums + 0.5);
+        if (offset > 0) {
+          EXPECT_EQ(buffer[0].item<float>(), 0.5f);
+        }
       }
     }
   }

@@ -2,6 +2,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bincount.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
@@ -334,6 +335,28 @@ TEST(Experts, RowsOfThreeSourcesMeetOneRowAtATime) {
   EXPECT_SAME(grads[1], weights.grad());
   EXPECT_SAME(Added(gradients[0]), up.grad());
   EXPECT_SAME(Added(gradients[1]), down.grad());
+}
+
+// The first gradients of a step are written over whatever the step before has left, also those of an expert without
+// rows.
+TEST(Experts, FirstGradientsAreWritten) {
+  for (const bool gated : {false, true}) {
+    for (const auto& rows_of : {std::vector<int64_t>{2, 0, 3, 1, 0, 0, 0, 0, 1}, std::vector<int64_t>(9, 0)}) {
+      const at::Tensor counts = at::tensor(rows_of, at::kLong).view({3, 3});
+      const int64_t rows = counts.sum().item<int64_t>();
+      const Tensors matrices = {Random({3, (gated ? 2 : 1) * kFfn, kHidden}), Random({3, kHidden, kFfn})};
+      const Tensors inputs = {Random({rows, kHidden}), Random({rows, kHidden}), Random({rows}),
+                              Random({rows, matrices[0].size(1)}), counts};
+      Tensors left, added;
+      for (const at::Tensor& matrix : matrices)
+        left.push_back(at::full_like(matrix, NAN)), added.push_back(at::zeros_like(matrix));
+      const Handler handler = gated ? ops::RunGatedExpertsGrad : ops::RunExpertsGrad;
+      Op op({{"ffn", kFfn}});
+      op.Run(handler, inputs, matrices, added);
+      op.Writing().Run(handler, inputs, matrices, left);
+      for (size_t i = 0; i < left.size(); ++i) EXPECT_TRUE(left[i].equal(added[i])) << rows << " rows, gradient " << i;
+    }
+  }
 }
 
 TEST(Experts, NoRowsAndWrongCounts) {

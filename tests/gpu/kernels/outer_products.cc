@@ -40,7 +40,7 @@ std::vector<KernelCase> OuterProductCases() {
                    hidden = at::randn({kRows, kHidden}, gpu.dtype(at::kBFloat16)),
                    sums = at::zeros({kExperts, kFfn, kHidden}, gpu.dtype(at::kFloat)), even = EvenEnds();
   const auto one = [&](const char* name, auto* launch, const at::Tensor& a, const at::Tensor& b, const at::Tensor& ends,
-                       double known_ms) {
+                       double known_ms, bool writes = false) {
     const auto run = [=] {
       const ops::OuterProducts task = {.sums = ops::Elements<float>(sums),
                                        .a = ops::Elements<__nv_bfloat16>(a),
@@ -49,13 +49,14 @@ std::vector<KernelCase> OuterProductCases() {
                                        .runs = kExperts,
                                        .rows = kRows,
                                        .inner = a.size(1),
-                                       .width = b.size(1)};
+                                       .width = b.size(1),
+                                       .writes = writes};
       C10_CUDA_CHECK(launch(task, ops::CurrentStream()));
       C10_CUDA_KERNEL_LAUNCH_CHECK();
     };
     const double elements = static_cast<double>(kExperts * kFfn * kHidden);
     return KernelCase{.name = name,
-                      .bytes = 2.0 * kRows * (kFfn + kHidden) + 2 * sizeof(float) * elements,
+                      .bytes = 2.0 * kRows * (kFfn + kHidden) + (writes ? 1 : 2) * sizeof(float) * elements,
                       .flops = 2.0 * kRows * kFfn * kHidden,
                       .known_ms = known_ms,
                       .run = run};
@@ -64,6 +65,7 @@ std::vector<KernelCase> OuterProductCases() {
   constexpr double kOneByOne = 0.81;  // a product for each of 32 experts with as many rows in all, on two streams
   return {one("outer products, up", hopper, ffn, hidden, even, kOneByOne),
           one("outer products, down", hopper, hidden, ffn, even, kOneByOne),
+          one("outer products, up, written", hopper, ffn, hidden, even, 0, /*writes=*/true),
           one("outer products, up, skewed", hopper, ffn, hidden, SkewedEnds(), 0),
           one("outer products, up, simple form", simple, ffn, hidden, even, 0),
           one("outer products, down, simple form", simple, hidden, ffn, even, 0)};

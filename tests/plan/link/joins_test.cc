@@ -130,9 +130,10 @@ size_t StorageOf(const Module& module, std::string_view frame, const std::string
 
 // Each gradient is cleared by begin_step, or written by its first addition, and by no later one.
 TEST(FirstAdditions, WriteEachGradientOnceAndFirst) {
-  size_t written = 0, tied = 0;
-  for (const char* recipe : {"recipes/nemotron_moe_vlm_tiny.yaml", "recipes/qwen3_vlm_tiny.yaml",
-                             "recipes/qwen3_vl_2b_1g.yaml", "recipes/nemotron_moe_two_encoders_tiny.yaml"}) {
+  size_t written = 0, tied = 0, experts = 0;
+  for (const char* recipe :
+       {"recipes/nemotron_moe_vlm_tiny.yaml", "recipes/qwen3_vlm_tiny.yaml", "recipes/qwen3_vl_2b_1g.yaml",
+        "recipes/nemotron_moe_two_encoders_tiny.yaml", "recipes/qwen3_moe_tiny.yaml"}) {
     const Plan plan = testing::CompiledFile(InSource(recipe));
     LinkedBlocks blocks(plan);
     for (const Role& role : plan.roles) {
@@ -148,11 +149,14 @@ TEST(FirstAdditions, WriteEachGradientOnceAndFirst) {
           continue;
         }
         const auto module = static_cast<size_t>(call.block->module);
+        const OpKind kind = entry.instruction->source->kind;
+        const bool of_experts = kind == OpKind::kExpertsGrad || kind == OpKind::kGatedExpertsGrad;
+        const bool product = of_experts || (kind == OpKind::kLinearWeightGrad && gradients.size() == 1);
         for (const std::string& slot : gradients) {
           const size_t storage = StorageOf(plan.modules[module], blocks.frame(call.frame), slot);
           const bool first = added.insert({module, storage}).second;
-          const bool product = entry.instruction->source->kind == OpKind::kLinearWeightGrad && gradients.size() == 1;
           EXPECT_EQ(additions.Writes(i), first && product) << role.name << " " << slot;
+          experts += of_experts && additions.Writes(i);
           if (first) {
             EXPECT_EQ(additions.IsWritten(module, storage), product) << role.name << " " << slot;
           }
@@ -167,6 +171,7 @@ TEST(FirstAdditions, WriteEachGradientOnceAndFirst) {
     }
   }
   EXPECT_GT(written, 50);
+  EXPECT_GT(experts, 3);
   EXPECT_GT(tied, 0);  // a head that has the weight of the embedding comes first in the backward
 }
 
