@@ -115,9 +115,6 @@ __global__ void __launch_bounds__(kRowWarps* kWarp)
   if (lane == 0) dweights[row] = sum;
 }
 
-const uint4* Vectors(const __nv_bfloat16* data) { return reinterpret_cast<const uint4*>(data); }
-uint4* Vectors(__nv_bfloat16* data) { return reinterpret_cast<uint4*>(data); }
-
 // Calls launch(thread blocks, threads, vectors of a row).
 template <typename Launch>
 void WithRowParts(const GatedShape& shape, Launch launch) {

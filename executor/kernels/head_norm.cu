@@ -139,16 +139,11 @@ int64_t RowParts(const HeadShape& shape) {
   return most < 1 ? 1 : most < needed ? most : needed;
 }
 
-bool Empty(const HeadShape& shape) { return shape.rows == 0 || shape.heads() == 0 || shape.head_dim == 0; }
-
-const uint4* Vectors(const __nv_bfloat16* data) { return reinterpret_cast<const uint4*>(data); }
-uint4* Vectors(__nv_bfloat16* data) { return reinterpret_cast<uint4*>(data); }
-
 }  // namespace
 
 void LaunchHeadNorm(const __nv_bfloat16* x, HeadWeights weights, float eps, __nv_bfloat16* y, float* scale,
                     const HeadShape& shape, cudaStream_t stream) {
-  if (Empty(shape)) return;
+  if (shape.empty()) return;
   const dim3 blocks(static_cast<unsigned>((shape.rows + kForwardRows - 1) / kForwardRows),
                     static_cast<unsigned>(HeadParts(shape)));
   WithLanes(shape.head_dim, [&](auto lanes) {
@@ -157,11 +152,11 @@ void LaunchHeadNorm(const __nv_bfloat16* x, HeadWeights weights, float eps, __nv
   });
 }
 
-int64_t HeadNormPartials(const HeadShape& shape) { return Empty(shape) ? 0 : RowParts(shape) * HeadParts(shape); }
+int64_t HeadNormPartials(const HeadShape& shape) { return shape.empty() ? 0 : RowParts(shape) * HeadParts(shape); }
 
 void LaunchHeadNormGradient(const __nv_bfloat16* dy, const __nv_bfloat16* x, const float* scale, HeadWeights weights,
                             __nv_bfloat16* dx, float* partials, const HeadShape& shape, cudaStream_t stream) {
-  if (Empty(shape)) return;
+  if (shape.empty()) return;
   const dim3 blocks(static_cast<unsigned>(RowParts(shape)), static_cast<unsigned>(HeadParts(shape)));
   WithLanes(shape.head_dim, [&](auto lanes) {
     HeadNormGradientKernel<decltype(lanes)::value>

@@ -198,17 +198,12 @@ int64_t RowParts(const HeadShape& shape, const HeadBlocks& blocks) {
   return most < 1 ? 1 : most < needed ? most : needed;
 }
 
-bool Empty(const HeadShape& shape) { return shape.rows == 0 || shape.heads() == 0 || shape.head_dim == 0; }
-
-const uint4* Vectors(const __nv_bfloat16* data) { return reinterpret_cast<const uint4*>(data); }
-uint4* Vectors(__nv_bfloat16* data) { return reinterpret_cast<uint4*>(data); }
-
 }  // namespace
 
 void LaunchHeadNormRope(const __nv_bfloat16* x, HeadWeights weights, float eps, const int64_t* positions,
                         const RopeTurns& turns, __nv_bfloat16* y, float* scale, const HeadShape& shape,
                         cudaStream_t stream) {
-  if (Empty(shape)) return;
+  if (shape.empty()) return;
   const HeadBlocks of_row(shape);
   const dim3 blocks(static_cast<unsigned>((shape.rows + kForwardRows - 1) / kForwardRows),
                     static_cast<unsigned>(of_row.parts));
@@ -219,7 +214,7 @@ void LaunchHeadNormRope(const __nv_bfloat16* x, HeadWeights weights, float eps, 
 }
 
 int64_t RopeHeadNormPartials(const HeadShape& shape) {
-  if (Empty(shape)) return 0;
+  if (shape.empty()) return 0;
   const HeadBlocks of_row(shape);
   return RowParts(shape, of_row) * of_row.parts;
 }
@@ -227,7 +222,7 @@ int64_t RopeHeadNormPartials(const HeadShape& shape) {
 void LaunchRopeHeadNormGradient(const __nv_bfloat16* dy, const int64_t* positions, const RopeTurns& turns_back,
                                 const __nv_bfloat16* x, const float* scale, HeadWeights weights, __nv_bfloat16* dx,
                                 float* partials, const HeadShape& shape, cudaStream_t stream) {
-  if (Empty(shape)) return;
+  if (shape.empty()) return;
   const HeadBlocks of_row(shape);
   const dim3 blocks(static_cast<unsigned>(RowParts(shape, of_row)), static_cast<unsigned>(of_row.parts));
   WithLanes(shape.head_dim, [&](auto lanes) {

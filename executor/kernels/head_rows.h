@@ -19,6 +19,7 @@ struct HeadShape {
 
   __host__ __device__ int64_t turning() const { return q_heads + k_heads; }
   __host__ __device__ int64_t heads() const { return turning() + v_heads; }
+  bool empty() const { return rows == 0 || heads() == 0 || head_dim == 0; }
 };
 
 // Weights [head_dim] of the heads of queries and of keys, contiguous, at any address. Null where there are no such

@@ -12,9 +12,8 @@
 // writes brings no old rows.
 //
 // Two blocks form a cluster. They take tiles beside each other, which need the same columns of a: each loads half of
-// them into the shared memory of both. Four blocks that take 2 x 2 tiles, and load half of both factors
-// for each other, are slower (1.05 where pairs take 0.98), although rows that come from the L2 cache are then 3.3 GB in
-// place of 5.3.
+// them into the shared memory of both. Four blocks that take 2 x 2 tiles and load half of both factors for each other
+// are slower (1.05 where pairs take 0.98), although rows that come from the L2 cache are then 3.3 GB in place of 5.3.
 //
 // Blocks are persistent. Each sorts the runs by length and takes every n-th piece, long ones first, so that all end at
 // about the same time.

@@ -13,6 +13,10 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 // Elements of one 16-byte access.
 constexpr int kVector = 8;
 
+// On the host, for launches.
+inline const uint4* Vectors(const __nv_bfloat16* data) { return reinterpret_cast<const uint4*>(data); }
+inline uint4* Vectors(__nv_bfloat16* data) { return reinterpret_cast<uint4*>(data); }
+
 // A bf16 is the upper half of an fp32.
 __device__ __forceinline__ void WidenPair(unsigned pair, float& low, float& high) {
   low = __uint_as_float(pair << 16);

@@ -99,7 +99,7 @@ ENCODER = (*IMAGES, "models.radio_vit_h.positions=interpolate")    # a crop is d
 
 class BesideOneGpu(Beside):
     gpus = 1
-    limits = {"megatron": 900, "megatron_48": 900, "megatron_images": 760, "megatron_frozen": 900}
+    limits = {"megatron": 600, "megatron_48": 600, "megatron_images": 600, "megatron_frozen": 600}
     experts = {"megatron": 16, "megatron_48": 48, "megatron_images": 8, "megatron_frozen": 12}
     cases = {"megatron": [Case("megatron", TEXT, (with_experts(16), "cluster.gpu=h100_sxm", *with_samples(8, STEPS),
                                                   *CONSTANT), STEPS)],
@@ -127,7 +127,7 @@ class BesideOneGpu(Beside):
 
 class BesideTwoGpus(Beside):
     gpus = 2
-    limits = {"megatron_2g": 900}
+    limits = {"megatron_2g": 600}
     experts = {"megatron_2g": 32}
     cases = {"megatron_2g": [Case("megatron_2g", TEXT_2G, (with_experts(32), "cluster.gpu=h100_sxm",
                                                            *with_samples(16, STEPS), *CONSTANT), STEPS)]}

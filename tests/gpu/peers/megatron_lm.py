@@ -176,7 +176,7 @@ def start(arguments):
     parallel_state.initialize_model_parallel(expert_model_parallel_size=gpus)
     model_parallel_cuda_manual_seed(1, te_rng_tracker=True)    # one that graphs can be captured with
     torch.backends.cuda.matmul.allow_tf32 = True
-    if "cuda_graph_impl=transformer_engine" in arguments.set:    # nothing may be on the default stream while it captures
+    if "cuda_graph_impl=transformer_engine" in arguments.set:    # it captures only where the default stream is empty
         torch.cuda.set_stream(torch.cuda.Stream())
     return rank, gpus
 

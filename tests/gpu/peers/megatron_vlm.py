@@ -62,15 +62,6 @@ class VisionLanguage(MegatronModule):
         if frozen:
             encoder.requires_grad_(False)
 
-    @property
-    def decoder(self):
-        """What has the layers that Transformer Engine makes graphs of."""
-        return self.language_model.decoder
-
-    @property
-    def position_embedding_type(self):
-        return self.language_model.position_embedding_type
-
     def set_input_tensor(self, input_tensor):
         """There is one pipeline stage, which has no input of another one."""
 
