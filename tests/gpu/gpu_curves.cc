@@ -107,7 +107,10 @@ class Judge {
     std::string text;
     for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) text += static_cast<char>(c);
     pclose(pipe);
-    return nlohmann::json::parse(text).at("world_size").get<int>();
+    const nlohmann::json ranks = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (ranks.is_object() && ranks.contains("world_size")) return ranks["world_size"].get<int>();
+    std::printf("%s: no ranks of %s: %s\n", layout.name.c_str(), layout.recipe.c_str(), text.c_str());
+    std::exit(2);
   }
 
   bool Ran(const TrainingRun& run, const std::string& what) {
