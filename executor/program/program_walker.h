@@ -4,11 +4,11 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "executor/program/bound_program.h"
+#include "executor/program/launches.h"
 #include "executor/program/step_reports.h"
 #include "executor/program/stop_rules.h"
 #include "executor/program/values.h"
@@ -40,19 +40,6 @@ class ProgramWalker {
     const Probe* probe = nullptr;
     int value = 0;
   };
-  // An instruction together with all that one run of it needs.
-  struct Launch {
-    const LinkedEntry* entry = nullptr;
-    CallContext context;
-    std::vector<Value*> inputs, outputs;  // null: state
-    std::vector<ActionArguments::Part> parts;
-    bool overwrites = false, writes_gradients = false;  // of ComputeContext
-    int64_t timed = -1;                                 // its number in the profile; -1: this step is not profiled
-    // Keeps the values alive if the instruction runs later: on another thread, or with the next. Empty if it runs at
-    // once.
-    std::vector<std::shared_ptr<Value>> held;
-    std::shared_ptr<const Launch> first;  // the instruction before it, which is done together with it; null: none
-  };
 
   bool RunAll();
   void SetUp();
@@ -73,11 +60,6 @@ class ProgramWalker {
   // In this step.
   CallContext ContextOf(const LinkedEntry& entry) const;
   void Execute(const Launch& launch, Tensors& inputs);  // with the fail points around it
-  void Carry(const Launch& launch, Tensors& inputs);
-  Tensors Compute(const Launch& launch, Tensors& inputs);
-  void ComputeBoth(const Launch& launch, Tensors& inputs);  // with the instruction before it
-  void Keep(const Launch& launch, size_t from, std::span<at::Tensor> made);
-  const SlotOperands& OperandsOf(const LinkedEntry& entry) const;
   FailPoint FailPointOf(const Launch& launch) const;
   // Everything that the walker does next comes after all work handed to streams so far.
   void JoinStreams();
@@ -103,6 +85,7 @@ class ProgramWalker {
   EvaluationReports evaluations_;
   BoundProgram bound_;
   ValueTable values_;
+  Launches launches_;
   ProgramAccesses program_accesses_;
   StreamDependencies order_;          // of the instructions handed to streams_ so far
   std::unique_ptr<Streams> streams_;  // null: the program uses one stream
