@@ -3,8 +3,6 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <absl/strings/str_cat.h>
 
-#include <algorithm>
-
 #include "executor/communication/failure.h"
 #include "executor/log/log.h"
 #include "executor/program/exit_error.h"
@@ -14,17 +12,9 @@
 #include "planner/base/files/exit_status.h"
 #include "planner/plan/evaluation_schedule.h"
 #include "planner/wire/records/evaluated_round.h"
-#include "planner/wire/records/probe_format.h"
 
 namespace planwright::executor {
 namespace {
-
-// The forward that a block of an evaluation was made of; null: there is none.
-const Block* ForwardOf(const Plan& plan, const Block& block) {
-  const std::string end = ".evaluate";
-  if (!block.name.ends_with(end)) return nullptr;
-  return plan.FindBlock(absl::StrCat(block.name.substr(0, block.name.size() - end.size()), ".forward"));
-}
 
 std::unique_ptr<Streams> MakeStreams(at::Device device, const Walk& walk, int streams) {
 #ifdef PLANWRIGHT_CUDA
@@ -48,7 +38,7 @@ ProgramWalker::ProgramWalker(Rank& rank, Walk& walk)
       launches_(program_, bound_, rank, walk, values_), program_accesses_(program_),
       order_(program_accesses_.resources(), program_accesses_.streams()) {
   if (program_accesses_.streams() > 1) streams_ = MakeStreams(rank.device, walk, program_accesses_.streams());
-  if (walk.files.probe != nullptr) FindProbePoints();
+  if (walk.files.probe != nullptr) probe_points_ = FindProbePoints(rank.plan, program_, trains_);
 }
 
 // With several streams a failure ends the process here, without unwinding. Another stream's thread may be inside a
@@ -363,44 +353,6 @@ void ProgramWalker::EnterPath(uint32_t call) {
   path_ = list_;
   program_.AppendPath(call, path_);
   path_call_ = call;
-}
-
-// Links each probe of a block to the entries that make its value, in every call of the block within the step. Blocks of
-// an evaluation state no probes: they make values of their forwards under the same names, and of these the logits.
-void ProgramWalker::FindProbePoints() {
-  const LinkedProgram::Range list = trains_ ? program_.step() : program_.evaluate();
-  for (uint32_t c = 0; c < program_.calls().size(); ++c) {
-    const LinkedCall& call = program_.calls()[c];
-    const Block* block = call.block->block;
-    // Only blocks have probes, and only calls of the list are probed.
-    if (block == nullptr || call.first < list.first || call.end > list.end || call.first == call.end) continue;
-    const Block* probed = trains_ ? block : ForwardOf(rank_.plan, *block);
-    if (probed == nullptr) continue;
-    for (const Probe& probe : probed->probes) {
-      if (trains_ || probe.name == kLogitsProbe) AddProbePoints(c, *block, probe);
-    }
-  }
-  const auto earlier = [](const ProbePoint& a, const ProbePoint& b) {
-    return std::pair(a.entry, a.after) < std::pair(b.entry, b.after);
-  };
-  std::stable_sort(probe_points_.begin(), probe_points_.end(), earlier);
-}
-
-// A probe names an input of the block, which exists before its first entry, or an output of one of its instructions.
-void ProgramWalker::AddProbePoints(uint32_t number, const Block& block, const Probe& probe) {
-  const LinkedCall& call = program_.calls()[number];
-  for (size_t i = 0; i < block.inputs.size(); ++i) {
-    if (block.inputs[i].name == probe.value)
-      probe_points_.push_back({call.first, false, number, &probe, program_.ValueOf(number, call.block->inputs[i])});
-  }
-  for (size_t i = call.first; i < call.end; ++i) {
-    const LinkedEntry& entry = program_.entries()[i];
-    if (entry.call != number) continue;  // of a call inside this one
-    for (size_t k = 0; k < entry.instruction->outputs.size(); ++k) {
-      if (entry.instruction->source->outputs[k].name != probe.value || entry.instruction->outputs[k] < 0) continue;
-      probe_points_.push_back({i, true, number, &probe, program_.ValueOf(entry, entry.instruction->outputs[k])});
-    }
-  }
 }
 
 void ProgramWalker::KeepProbes(size_t entry, bool after) {

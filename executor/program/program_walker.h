@@ -9,6 +9,7 @@
 
 #include "executor/program/bound_program.h"
 #include "executor/program/launches.h"
+#include "executor/program/probe_points.h"
 #include "executor/program/step_reports.h"
 #include "executor/program/stop_rules.h"
 #include "executor/program/values.h"
@@ -32,15 +33,6 @@ class ProgramWalker {
   bool Run();
 
  private:
-  // A point in the list of the step at which --probe keeps a value; of a run of no steps, in that of a round.
-  struct ProbePoint {
-    size_t entry = 0;
-    bool after = false;  // false: before the entry runs (an input of a call); true: after it (an output)
-    uint32_t call = 0;
-    const Probe* probe = nullptr;
-    int value = 0;
-  };
-
   bool RunAll();
   void SetUp();
   void RunList(LinkedProgram::Range list, const std::string& name, bool binds = false);
@@ -64,8 +56,6 @@ class ProgramWalker {
   // Everything that the walker does next comes after all work handed to streams so far.
   void JoinStreams();
   void EnterPath(uint32_t call);
-  void FindProbePoints();
-  void AddProbePoints(uint32_t number, const Block& block, const Probe& probe);
   void KeepProbes(size_t entry, bool after);
   void KeepGradients();
   void WriteProbes();
