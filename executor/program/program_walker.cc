@@ -6,8 +6,8 @@
 #include "executor/communication/failure.h"
 #include "executor/log/log.h"
 #include "executor/program/exit_error.h"
-#include "executor/program/instruction_text.h"
 #include "executor/program/probe_writer.h"
+#include "executor/program/program_places.h"
 #include "executor/program/step_profile.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/plan/evaluation_schedule.h"
@@ -228,15 +228,16 @@ std::vector<DataRead> ProgramWalker::ReadsOf(LinkedProgram::Range list) const {
   return reads;
 }
 
+// Called from the thread of any stream, so it reads no state of the walk (path_ may name a later call by now).
 template <typename Work>
 void ProgramWalker::WithLocation(const LinkedEntry& entry, const std::string& list, Work work) {
   try {
     work();
   } catch (const ExitError& error) {
     if (error.located()) throw;
-    Fail(entry, list, error.status(), error.what());
+    throw FailureAt(entry, list, rank_, program_, bound_, error.status(), error.what());
   } catch (const std::exception& error) {
-    Fail(entry, list, ExitStatusOf(FailureKindOf(error)), MessageOf(error));
+    throw FailureAt(entry, list, rank_, program_, bound_, ExitStatusOf(FailureKindOf(error)), MessageOf(error));
   }
 }
 
@@ -322,27 +323,10 @@ void ProgramWalker::Prepare(size_t index, bool later, Launch& launch) {
 void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
   const auto work = [&] { launches_.CarryOut(launch, inputs); };
   if (!walk_.fail_point) return work();
-  const auto carry = [&] { BetweenFailPoints(walk_.fail_point, FailPointOf(launch), work); };
+  const auto point = [&](const Launch& of) { return FailPointOf(*of.entry, program_, step_ + 1); };
+  const auto carry = [&] { BetweenFailPoints(walk_.fail_point, point(launch), work); };
   if (launch.first == nullptr) return carry();
-  BetweenFailPoints(walk_.fail_point, FailPointOf(*launch.first), carry);
-}
-
-FailPoint ProgramWalker::FailPointOf(const Launch& launch) const {
-  const LinkedEntry& entry = *launch.entry;
-  const auto index = static_cast<size_t>(&entry - program_.entries().data());
-  FailPoint point{.step = step_ + 1, .kind = entry.instruction->source->kind};
-  const std::pair<const char*, LinkedProgram::Range> lists[] = {
-      {"setup", program_.setup()},       {"resume", program_.resume()}, {"step", program_.step()},
-      {"evaluate", program_.evaluate()}, {"score", program_.score()},   {"save", program_.save()},
-      {"teardown", program_.teardown()}};
-  for (const auto& [name, range] : lists) {
-    if (index < range.first || index >= range.end) continue;
-    point.list = name;
-    point.number = static_cast<int64_t>(index - range.first);
-  }
-  program_.AppendPath(entry.call, point.path);
-  absl::StrAppend(&point.path, " ", entry.instruction->index);
-  return point;
+  BetweenFailPoints(walk_.fail_point, point(*launch.first), carry);
 }
 
 void ProgramWalker::JoinStreams() {
@@ -383,19 +367,6 @@ void ProgramWalker::WriteProbes() {
 void ProgramWalker::WriteProfile() {
   JoinStreams();
   walk_.files.profile->Write(rank_, program_, bound_);
-}
-
-// Called from the thread of any stream, so it reads no state of the walk (path_ may name a later call by now).
-void ProgramWalker::Fail(const LinkedEntry& entry, const std::string& list, int status, const std::string& what) {
-  const Instruction& source = *entry.instruction->source;
-  std::string path = list;
-  program_.AppendPath(entry.call, path);
-  const std::string origin = OriginText(rank_.plan, source.origin >= 0 ? source.origin : bound_.call(entry).origin);
-  throw ExitError(
-      status,
-      absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": ", path, " ", entry.instruction->index, ": ",
-                   bound_.instruction(entry).text, ": ", what, origin.empty() ? "" : "\n  recipe: ", origin),
-      true);
 }
 
 }  // namespace planwright::executor

@@ -52,7 +52,6 @@ class ProgramWalker {
   // In this step.
   CallContext ContextOf(const LinkedEntry& entry) const;
   void Execute(const Launch& launch, Tensors& inputs);  // with the fail points around it
-  FailPoint FailPointOf(const Launch& launch) const;
   // Everything that the walker does next comes after all work handed to streams so far.
   void JoinStreams();
   void EnterPath(uint32_t call);
@@ -60,7 +59,6 @@ class ProgramWalker {
   void KeepGradients();
   void WriteProbes();
   void WriteProfile();
-  [[noreturn]] void Fail(const LinkedEntry& entry, const std::string& list, int status, const std::string& what);
   // Does `work` for an entry of `list`. An exception becomes an ExitError that says where.
   template <typename Work>
   void WithLocation(const LinkedEntry& entry, const std::string& list, Work work);
