@@ -1,6 +1,8 @@
 #include "planner/plan/table_text.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -11,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/base/text/bug.h"
+#include "planner/base/files/exit_status.h"
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
@@ -40,8 +42,14 @@ string ProblemsText(const TextProblems& problems) {
   return text;
 }
 
+// Whoever has just edited such a text reads this: it is told as other mistakes are, and nothing is to be reported. It
+// may be the first use on any thread, so destructors do not run.
 void BuiltInText(const TextProblems& problems) {
-  if (!problems.empty()) Bug(ProblemsText(problems));
+  if (problems.empty()) return;
+  for (const TextProblem& problem : problems) std::fputs(Cat("error: ", ProblemsText({problem})).c_str(), stderr);
+  std::fputs("help: this text is a part of the program: mend it where it stands, and build the program again\n",
+             stderr);
+  std::_Exit(kExitUsage);
 }
 
 TextLine::TextLine(std::shared_ptr<const string> file, int line, int column, std::string_view text)

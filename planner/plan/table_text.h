@@ -1,7 +1,7 @@
 // The small languages of texts: the tables ops.def and states.def, and the statements of models. One reader takes their
 // entries apart, and one writer wraps the pages that are made from them. A text that does not parse gives problems with
 // their places, one for each line that is wrong; whoever owns the text decides what follows. The texts of this program
-// are right, or it stops (BuiltInText).
+// are right, or it ends (BuiltInText).
 #pragma once
 
 #include <initializer_list>
@@ -28,7 +28,7 @@ using TextProblems = std::vector<TextProblem>;
 // "FILE:12:9: a message", one on each line, with the lines that it comes from: "(from lines 3, 4)".
 std::string ProblemsText(const TextProblems& problems);
 
-// A bug unless there is no problem: the text is a part of this program.
+// For a text that is a part of this program. If there is a problem, all are told, and the program ends (kExitUsage).
 void BuiltInText(const TextProblems& problems);
 
 // A line of an entry, joined with the lines that continue it, and where its bytes stand in the file.

@@ -18,6 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "planner/base/files/exit_status.h"
 #include "planner/plan/state_table.h"
 #include "planner/plan/table_text.h"
 #include "tests/support/folders.h"
@@ -120,6 +121,17 @@ TEST(LineReader, KnowsItsPlaceInContinuedLines) {
   LogicalLines("    first", nullptr, problems);
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(place(problems[0].where), std::pair(1, 5));
+}
+
+TEST(BuiltInText, EndsTheProgramWithEachProblem) {
+  BuiltInText({});
+  TextProblems problems;
+  ReadLines("fine\n  wrong so\nwrong too", "some.model", problems, [](LineReader& line) {
+    if (!line.TakeIf("fine")) line.TakeOneOf({"fine"});
+    line.NeedEnd();
+  });
+  EXPECT_EXIT(BuiltInText(problems), ::testing::ExitedWithCode(kExitUsage),
+              "^error: some.model:2:3: [^\n]*\nerror: some.model:3:1: [^\n]*\nhelp: [^\n]*\n$");
 }
 
 TEST(OpTable, EveryKindSaysWhatItDoes) {
