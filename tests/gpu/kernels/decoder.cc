@@ -4,7 +4,6 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
-#include <ATen/ops/zeros.h>
 
 #include <string>
 
@@ -22,23 +21,6 @@ constexpr int64_t kExperts = 128, kTopK = 8, kFfn = 768, kRows = kTokens * kTopK
 at::TensorOptions Gpu(at::ScalarType type) { return at::TensorOptions(at::kCUDA).dtype(type); }
 at::Tensor Values(at::IntArrayRef shape) { return at::randn(shape, Gpu(at::kBFloat16)); }
 at::Tensor Weights(at::IntArrayRef shape) { return Values(shape).mul_(0.02); }
-Tensors Gradients(const Tensors& parameters) {
-  Tensors gradients;
-  for (const at::Tensor& parameter : parameters) gradients.push_back(at::zeros(parameter.sizes(), Gpu(at::kFloat)));
-  return gradients;
-}
-
-struct Call {
-  Handler handler;
-  Attributes attributes = {};
-  Tensors inputs, parameters = {}, gradients = {};
-};
-
-KernelCase Case(const std::string& name, double bytes, double flops, const Call& call) {
-  return {.name = name, .bytes = bytes, .flops = flops, .run = [call, op = Op(call.attributes)]() mutable {
-            op.Run(call.handler, call.inputs, call.parameters, call.gradients);
-          }};
-}
 
 // The plain forms, which fast forms are compared with: a function of its own is run as it is.
 Tensors PlainExperts(const ComputeContext& context) { return ops::RunGatedExperts(context); }
@@ -56,23 +38,23 @@ void AddRowCases(std::vector<KernelCase>& cases) {
   const Tensors weights = {Values({kHeadDim}), Values({kHeadDim})};
   const at::Tensor scale = Op(heads).Run(ops::RunHeadNorm, {qkv}, weights)[1];
   const double rows = Bytes(qkv.numel()), gates = Bytes(gu.numel());
-  cases.push_back(Case("rope", 2 * rows, 0, {ops::RunRope, heads, {qkv, positions}}));
-  cases.push_back(Case("rope_grad", 2 * rows, 0, {ops::RunRopeGrad, heads, {dqkv, positions}}));
-  cases.push_back(Case("head_norm", 2 * rows, 0, {ops::RunHeadNorm, heads, {qkv}, weights}));
-  cases.push_back(Case("head_norm_grad", 3 * rows, 0,
-                       {ops::RunHeadNormGrad, heads, {dqkv, qkv, scale}, weights, Gradients(weights)}));
+  cases.push_back(CaseOf("rope", 2 * rows, 0, {ops::RunRope, heads, {qkv, positions}}));
+  cases.push_back(CaseOf("rope_grad", 2 * rows, 0, {ops::RunRopeGrad, heads, {dqkv, positions}}));
+  cases.push_back(CaseOf("head_norm", 2 * rows, 0, {ops::RunHeadNorm, heads, {qkv}, weights}));
+  cases.push_back(CaseOf("head_norm_grad", 3 * rows, 0,
+                         {ops::RunHeadNormGrad, heads, {dqkv, qkv, scale}, weights, GradientsOf(weights)}));
   constexpr Handler kNormAndRope = RunJoined<OpKind::kHeadNorm, OpKind::kRope, OfFirst{.inputs = 1, .parameters = 2}>,
                     kGradients = RunJoined<OpKind::kRopeGrad, OpKind::kHeadNormGrad, OfFirst{.inputs = 2}>;
-  const Tensors sums = Gradients(weights);
+  const Tensors sums = GradientsOf(weights);
   const double passing = static_cast<double>(kKv) / (kQ + 2 * kKv);
-  cases.push_back(Case("head_norm and rope", 2 * rows, 0, {kNormAndRope, heads, {qkv, positions}, weights}));
-  cases.push_back(Case("rope_grad and head_norm_grad", (3 - passing) * rows, 0,
-                       {kGradients, heads, {dqkv, positions, qkv, scale}, weights, sums}));
+  cases.push_back(CaseOf("head_norm and rope", 2 * rows, 0, {kNormAndRope, heads, {qkv, positions}, weights}));
+  cases.push_back(CaseOf("rope_grad and head_norm_grad", (3 - passing) * rows, 0,
+                         {kGradients, heads, {dqkv, positions, qkv, scale}, weights, sums}));
   cases.push_back({.name = "rope_grad and head_norm_grad in place", .bytes = 3 * (1 - passing) * rows, .run = [=] {
                      Op(heads).Overwriting().Run(kGradients, {dqkv, positions, qkv, scale}, weights, sums);
                    }});
-  cases.push_back(Case("gated_silu", 1.5 * gates, 0, {ops::RunGatedSilu, gate, {gu}}));
-  cases.push_back(Case("gated_silu_grad", 2.5 * gates, 0, {ops::RunGatedSiluGrad, gate, {dh, gu}}));
+  cases.push_back(CaseOf("gated_silu", 1.5 * gates, 0, {ops::RunGatedSilu, gate, {gu}}));
+  cases.push_back(CaseOf("gated_silu_grad", 2.5 * gates, 0, {ops::RunGatedSiluGrad, gate, {dh, gu}}));
 }
 
 void AddLinear(std::vector<KernelCase>& cases, const std::string& name, int64_t in, int64_t out, bool biased = false) {
@@ -81,10 +63,10 @@ void AddLinear(std::vector<KernelCase>& cases, const std::string& name, int64_t 
   if (biased) weights.push_back(Weights({out}));
   const double flops = 2.0 * kTokens * static_cast<double>(in) * static_cast<double>(out),
                bytes = Bytes(x.numel() + dy.numel() + weights[0].numel());
-  cases.push_back(Case("linear " + name, bytes, flops, {ops::RunLinear, {}, {x}, weights}));
-  cases.push_back(Case("linear_input_grad " + name, bytes, flops, {ops::RunLinearInputGrad, {}, {dy}, {weights[0]}}));
-  cases.push_back(Case("linear_weight_grad " + name, bytes, flops,
-                       {ops::RunLinearWeightGrad, {}, {dy, x}, {}, Gradients(weights)}));
+  cases.push_back(CaseOf("linear " + name, bytes, flops, {ops::RunLinear, {}, {x}, weights}));
+  cases.push_back(CaseOf("linear_input_grad " + name, bytes, flops, {ops::RunLinearInputGrad, {}, {dy}, {weights[0]}}));
+  cases.push_back(CaseOf("linear_weight_grad " + name, bytes, flops,
+                         {ops::RunLinearWeightGrad, {}, {dy, x}, {}, GradientsOf(weights)}));
 }
 
 void AddLossCases(std::vector<KernelCase>& cases) {
@@ -94,7 +76,7 @@ void AddLossCases(std::vector<KernelCase>& cases) {
   const Tensors parts = Op().Run(ops::RunCrossEntropyParts, {logits, labels});
   const at::Tensor sums = Op().Run(ops::RunCrossEntropySums, {parts[1], parts[0]})[0];
   const double bytes = Bytes(logits.numel());
-  cases.push_back(Case("cross_entropy_parts of 151936", bytes, 0, {ops::RunCrossEntropyParts, {}, {logits, labels}}));
+  cases.push_back(CaseOf("cross_entropy_parts of 151936", bytes, 0, {ops::RunCrossEntropyParts, {}, {logits, labels}}));
   cases.push_back({.name = "cross_entropy_grad of 151936", .bytes = 2 * bytes, .run = [=] {
                      Op().Overwriting().Run(ops::RunCrossEntropyGrad, {logits, parts[0], sums, labels, mask});
                    }});
@@ -108,10 +90,10 @@ void AddExpertCases(std::vector<KernelCase>& cases) {
   const Tensors routed = Op(route).Run(ops::RunRouteSoftmax, {n}, gate);
   const double tokens = Bytes(n.numel()), scores = 4.0 * kTokens * kExperts,
                product = 2.0 * kTokens * kHidden * kExperts;
-  cases.push_back(Case("route_softmax", tokens + 2 * scores, product, {ops::RunRouteSoftmax, route, {n}, gate}));
-  cases.push_back(
-      Case("route_softmax_grad", 2 * tokens + scores, 2 * product,
-           {ops::RunRouteSoftmaxGrad, route, {dweights, n, routed[1], routed[5], routed[4]}, gate, Gradients(gate)}));
+  cases.push_back(CaseOf("route_softmax", tokens + 2 * scores, product, {ops::RunRouteSoftmax, route, {n}, gate}));
+  cases.push_back(CaseOf(
+      "route_softmax_grad", 2 * tokens + scores, 2 * product,
+      {ops::RunRouteSoftmaxGrad, route, {dweights, n, routed[1], routed[5], routed[4]}, gate, GradientsOf(gate)}));
 
   const at::Tensor rows = Values({kRows, kHidden}), dout = Values({kRows, kHidden}),
                    weights = at::randn({kRows}, Gpu(at::kFloat)),
@@ -121,13 +103,13 @@ void AddExpertCases(std::vector<KernelCase>& cases) {
   const double moved = 2 * Bytes(rows.numel()) + Bytes(pre.numel()),
                read = Bytes(matrices[0].numel() + matrices[1].numel()), flops = 6.0 * kRows * kHidden * kFfn;
   const Tensors forward = {rows, weights, counts}, backward = {dout, rows, weights, pre, counts};
-  const Tensors sums = Gradients(matrices);
+  const Tensors sums = GradientsOf(matrices);
   for (const bool fast : {true, false}) {
     const std::string form = fast ? "" : ", plain";
-    cases.push_back(Case("gated_experts" + form, moved + read, flops,
-                         {fast ? ops::RunGatedExperts : PlainExperts, ffn, forward, matrices}));
-    cases.push_back(Case("gated_experts_grad" + form, moved + Bytes(rows.numel()) + 5 * read, 2 * flops,
-                         {fast ? ops::RunGatedExpertsGrad : PlainExpertsGrad, ffn, backward, matrices, sums}));
+    cases.push_back(CaseOf("gated_experts" + form, moved + read, flops,
+                           {fast ? ops::RunGatedExperts : PlainExperts, ffn, forward, matrices}));
+    cases.push_back(CaseOf("gated_experts_grad" + form, moved + Bytes(rows.numel()) + 5 * read, 2 * flops,
+                           {fast ? ops::RunGatedExpertsGrad : PlainExpertsGrad, ffn, backward, matrices, sums}));
   }
 }
 

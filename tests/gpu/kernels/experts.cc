@@ -28,9 +28,7 @@ at::Tensor SkewedIds() {
 
 KernelCase Case(const char* name, double bytes, double flops, Handler handler, const Attributes& attributes,
                 const Tensors& inputs, const Tensors& parameters = {}, const Tensors& gradients = {}) {
-  return {.name = name, .bytes = bytes, .flops = flops, .run = [=, op = Op(attributes)]() mutable {
-            op.Run(handler, inputs, parameters, gradients);
-          }};
+  return CaseOf(name, bytes, flops, {handler, attributes, inputs, parameters, gradients});
 }
 
 void AddRoutingCases(std::vector<KernelCase>& cases) {

@@ -17,7 +17,7 @@ at::TensorOptions Gpu(at::ScalarType type) { return at::TensorOptions(at::kCUDA)
 at::Tensor Values(at::IntArrayRef shape) { return at::randn(shape, Gpu(at::kBFloat16)); }
 
 KernelCase Case(const std::string& name, int64_t values, const KernelCall& call) {
-  return CaseOf(name, 2.0 * static_cast<double>(values), call);
+  return CaseOf(name, 2.0 * static_cast<double>(values), 0, call);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // One operation at the widths of the 20-layer model, to be timed by gpu_kernels.cc.
 #pragma once
 
+#include <ATen/ops/zeros.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -25,10 +27,17 @@ struct KernelCall {
   Attributes attributes = {};
   Tensors inputs, parameters = {}, gradients = {};
 };
-inline KernelCase CaseOf(const std::string& name, double bytes, const KernelCall& call) {
-  return {.name = name, .bytes = bytes, .run = [call, op = Op(call.attributes)]() mutable {
+inline KernelCase CaseOf(const std::string& name, double bytes, double flops, const KernelCall& call) {
+  return {.name = name, .bytes = bytes, .flops = flops, .run = [call, op = Op(call.attributes)]() mutable {
             op.Run(call.handler, call.inputs, call.parameters, call.gradients);
           }};
+}
+// For KernelCall::gradients: zeros of these sizes.
+inline Tensors GradientsOf(const Tensors& parameters) {
+  Tensors gradients;
+  for (const at::Tensor& parameter : parameters)
+    gradients.push_back(at::zeros(parameter.sizes(), parameter.options().dtype(at::kFloat)));
+  return gradients;
 }
 
 // One function for each file of this folder. Each case owns its tensors.

@@ -1,6 +1,5 @@
 // The kernels on rows of the mixer and of norms, and the elementwise ones of a layer of experts.
 #include <ATen/ops/randn.h>
-#include <ATen/ops/zeros.h>
 
 #include "tests/executor/ops/run_op.h"
 #include "tests/gpu/kernels/kernel_case.h"
@@ -18,27 +17,14 @@ at::Tensor Rows(int64_t width) {
 at::Tensor Parameter(at::IntArrayRef shape) {
   return at::randn(shape, at::TensorOptions(at::kCUDA).dtype(at::kBFloat16));
 }
-Tensors Gradients(const Tensors& parameters) {
-  Tensors gradients;
-  for (const at::Tensor& parameter : parameters)
-    gradients.push_back(at::zeros(parameter.sizes(), parameter.options().dtype(at::kFloat)));
-  return gradients;
-}
 
 // Bytes of as many bf16 values at each position.
 double Bytes(int64_t values) { return 2.0 * kPositions * static_cast<double>(values); }
 
-struct Call {
-  Handler handler;
-  Attributes attributes = {};
-  Tensors inputs, parameters = {}, gradients = {};
-};
-
-KernelCase Case(const char* name, int64_t values, double known_ms, const Call& call) {
-  return {
-      .name = name, .bytes = Bytes(values), .known_ms = known_ms, .run = [call, op = Op(call.attributes)]() mutable {
-        op.Run(call.handler, call.inputs, call.parameters, call.gradients);
-      }};
+KernelCase Case(const char* name, int64_t values, double known_ms, const KernelCall& call) {
+  KernelCase made = CaseOf(name, Bytes(values), 0, call);
+  made.known_ms = known_ms;
+  return made;
 }
 
 }  // namespace
@@ -57,17 +43,17 @@ std::vector<KernelCase> MixerRowCases() {
   return {
       Case("mamba_conv", 2 * kChannels, 0.09, {ops::RunMambaConv, conv, {zxbcdt}, taps}),
       Case("mamba_conv_grad", 3 * kChannels, 0.25,
-           {ops::RunMambaConvGrad, conv, {dxbc, zxbcdt}, taps, Gradients(taps)}),
+           {ops::RunMambaConvGrad, conv, {dxbc, zxbcdt}, taps, GradientsOf(taps)}),
       Case("gated_norm", 3 * kInner, 0, {ops::RunGatedNorm, gate, {y, zxbcdt}, inner}),
       Case("gated_norm_grad", 5 * kInner, 0,
-           {ops::RunGatedNormGrad, gate, {dyn, y, zxbcdt, inner_scale}, inner, Gradients(inner)}),
+           {ops::RunGatedNormGrad, gate, {dyn, y, zxbcdt, inner_scale}, inner, GradientsOf(inner)}),
       Case("rms_norm", 2 * kHidden, 0, {ops::RunRmsNorm, eps, {x}, hidden}),
-      Case("rms_norm_grad", 3 * kHidden, 0.07, {ops::RunRmsNormGrad, eps, {dx, x, scale}, hidden, Gradients(hidden)}),
+      Case("rms_norm_grad", 3 * kHidden, 0.07, {ops::RunRmsNormGrad, eps, {dx, x, scale}, hidden, GradientsOf(hidden)}),
       Case("layer_norm", 2 * kHidden, 0, {ops::RunLayerNorm, eps, {x}, both}),
       Case("layer_norm_grad", 3 * kHidden, 0,
-           {ops::RunLayerNormGrad, {}, {dx, x, layer[1], layer[2]}, both, Gradients(both)}),
+           {ops::RunLayerNormGrad, {}, {dx, x, layer[1], layer[2]}, both, GradientsOf(both)}),
       Case("add_residual_bias", 3 * kHidden, 0, {ops::RunAddResidualBias, {}, {x, dx}, hidden}),
-      Case("bias_grad", kHidden, 0, {ops::RunBiasGrad, {}, {dx}, {}, Gradients(hidden)}),
+      Case("bias_grad", kHidden, 0, {ops::RunBiasGrad, {}, {dx}, {}, GradientsOf(hidden)}),
       Case("squared_relu", 2 * kSharedFfn, 0, {ops::RunSquaredRelu, {}, {up}}),
       Case("squared_relu_grad", 3 * kSharedFfn, 0, {ops::RunSquaredReluGrad, {}, {dup, up}}),
       Case("add two", 3 * kHidden, 0, {ops::RunAdd, {}, {x, dx}}),

@@ -19,7 +19,7 @@ at::Tensor Values(at::IntArrayRef shape) { return at::randn(shape, Gpu(at::kBFlo
 
 // `passes` over all rows.
 KernelCase Case(const std::string& name, int passes, const KernelCall& call) {
-  return CaseOf(name, 2.0 * passes * static_cast<double>(call.inputs[0].numel()), call);
+  return CaseOf(name, 2.0 * passes * static_cast<double>(call.inputs[0].numel()), 0, call);
 }
 
 Tensors RmsNormGradWithAdd(const ComputeContext& context) {
