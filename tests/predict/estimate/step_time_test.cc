@@ -404,6 +404,17 @@ TEST(StepTime, KindsGoOnBesideOthersAtTheirMeasuredSpeeds) {
   EXPECT_GT(TimeStep(plan).length, 1.001 * free);  // 0.15 for all
 }
 
+// Those that no product writes: of the embedding, the router, the norms of four layers and the last, and of heads.
+TEST(StepTime, BeginStepClearsWhatNoProductWrites) {
+  const Plan plan = CompiledFile(InSource("recipes/qwen3_moe_tiny.yaml"), {"cluster.gpu=h100_sxm"});
+  constexpr double kElements = 256 * 64 + 8 * 64 + 5 * 64 + 2 * 2 * 16;
+  const ComputeUse use = {.kind = OpKind::kBeginStep, .bytes = 4 * kElements, .dtype = plan.dtype()};
+  double cleared = 0;
+  for (const OperationTime& operation : TimeStep(plan).roles.at(0).operations)
+    cleared += operation.kind == "begin_step" ? operation.seconds : 0;
+  EXPECT_DOUBLE_EQ(cleared, RatesOf(plan).Compute(use).seconds);
+}
+
 TEST(StepTime, SpeedFollowsFromTheStep) {
   const Plan plan = CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"));
   const StepTime time = TimeStep(plan);
