@@ -5,7 +5,8 @@
 //   experts        rows [X,H], row_weights [X], counts i64 [P,L] -> out [X,H], pre [X,ffn]
 //                  parameters up [L,ffn,H], down [L,H,ffn]
 //   experts_grad   dout, rows, row_weights, pre, counts -> drows [X,H], drow_weights [X]
-//                  adds to the gradients of up and down
+//                  adds to the gradients of up and down. The first of a step writes them
+//                  (ComputeContext::writes_gradients)
 //
 // Inputs and outputs have the order in which rows were received (by source rank, local expert, token), except `pre`,
 // the result of up before the activation, which is kept in order of experts for the backward. Products have the dtype

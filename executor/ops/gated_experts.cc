@@ -5,7 +5,8 @@
 //   gated_experts        rows [X,H], row_weights [X], counts i64 [P,L] -> out [X,H], pre [X,2 ffn]
 //                        parameters gate_up [L,2 ffn,H], down [L,H,ffn]
 //   gated_experts_grad   dout, rows, row_weights, pre, counts -> drows [X,H], drow_weights [X]
-//                        adds to the gradients of gate_up and down
+//                        adds to the gradients of gate_up and down. The first of a step writes them
+//                        (ComputeContext::writes_gradients)
 //
 // Orders of rows and precision are those of `experts` (experts.cc): pre is in order of experts, the activation is
 // computed in fp32 (fp64).
