@@ -52,10 +52,17 @@ std::vector<std::string> CurveOf(const fs::path& metrics) {
   for (std::string line; std::getline(file, line);) {
     const json all = json::parse(line);
     json kept;
-    for (const char* name : {"step", "loss", "aux_loss", "grad_norm", "learning_rate", "module_grad_norms",
-                             "bridge_mean_square", "routing", "skipped"}) {
-      kept[name] = all.at(name);
-    }
+    const std::vector<const char*> of_step = {"step",
+                                              "loss",
+                                              "aux_loss",
+                                              "grad_norm",
+                                              "learning_rate",
+                                              "module_grad_norms",
+                                              "bridge_mean_square",
+                                              "routing",
+                                              "skipped"},
+                                   of_evaluation = {"step", "evaluation"};
+    for (const char* name : all.contains("evaluation") ? of_evaluation : of_step) kept[name] = all.at(name);
     steps.push_back(kept.dump());
   }
   return steps;
@@ -125,7 +132,10 @@ int main(int argc, char** argv) {
   const std::vector<std::string> parts(argv + 2, argv + argc);
   const fs::path folder = fs::temp_directory_path() / ("same_bits_" + std::to_string(getpid()));
   size_t same = 0, all = 0;
-  for (const Layout& layout : AllLayouts()) {
+  std::vector<Layout> layouts = AllLayouts();
+  for (const std::vector<Layout>& more : {DecoderLayouts(), AdapterLayouts()})
+    layouts.insert(layouts.end(), more.begin(), more.end());
+  for (const Layout& layout : layouts) {
     const bool wanted = parts.empty() || std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
                           return layout.name.find(part) != std::string::npos;
                         });
