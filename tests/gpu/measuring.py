@@ -36,6 +36,15 @@ class Case:
     steps: int = 20
 
 
+@dataclasses.dataclass(frozen=True)
+class Off:
+    """How far predicted seconds may be from measured ones, as shares: the median and the largest distance, and the mean
+    with its sign."""
+    median: float
+    worst: float
+    mean: float
+
+
 def with_samples(samples, steps):
     """The overrides for so many steps of so many samples: all numbers that count samples."""
     return (f"batch.global_samples={samples}", f"budget.train_samples={steps * samples}",
@@ -106,6 +115,20 @@ class Measure:
             self.judge(False, f"{case.name}: {len(records)} of {case.steps} steps")
             return None, text
         return records, text
+
+    def records_of(self, case):
+        """The records of a run that this folder has; None: it has none, or not of all steps."""
+        metrics = self.out / case.name / "metrics.jsonl"
+        records = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
+        return records if len(records) == case.steps else None
+
+    def judge_predictions(self, found, allowed):
+        """`found`: predicted and measured seconds of each step."""
+        off = [said / took - 1 for said, took in found] or [1.0]
+        median, worst, mean = statistics.median(map(abs, off)), max(map(abs, off)), statistics.mean(off)
+        self.judge(median <= allowed.median and worst <= allowed.worst and abs(mean) <= allowed.mean,
+                   f"{len(found)} steps: median error {median:.1%}, worst {worst:.1%}, mean {mean:+.1%}; allowed "
+                   f"{allowed.median:.1%}, {allowed.worst:.0%} and {allowed.mean:.0%}")
 
     def show(self, subject, case):
         return json.loads(subprocess.run([self.binaries / "plan", "show", case.recipe, subject, *case.overrides,
