@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 namespace {
@@ -37,7 +38,7 @@ std::optional<std::string> NearName(std::string_view wrong, const std::vector<st
   std::optional<std::string> best;
   int best_edits = 0;
   for (const std::string& name : known) {
-    if (name.size() > kLongestName) continue;
+    if (name.size() > kLongestName || !IsPrintable(name)) continue;
     const int edits = EditDistance(wrong, name);
     const int allowed = std::max<int>(1, static_cast<int>(std::max(name.size(), wrong.size())) / 3);
     // `>=` keeps the first of equally close names: tables list frequent keys first.

@@ -13,7 +13,7 @@ namespace planwright {
 int EditDistance(std::string_view a, std::string_view b);
 
 // The name of `known` that is closest to `wrong`, if at most a third of the letters differ (one edit is always
-// allowed). The first one if several are equally close.
+// allowed). The first one if several are equally close. None that cannot be printed: names may come from a user's text.
 std::optional<std::string> NearName(std::string_view wrong, const std::vector<std::string>& known);
 
 // The help of a diagnostic: "did you mean `tp`?", or `otherwise` if no name is close.

@@ -21,6 +21,7 @@ TEST(NearName, FindsTheClosestOrNothing) {
   EXPECT_EQ(NearName("sequence", known), std::nullopt);
   EXPECT_EQ(NearName(std::string(1000, 'x'), known), std::nullopt);
   EXPECT_EQ(NearNameHelp("sequence", known, "otherwise"), "otherwise");
+  EXPECT_EQ(NearName("none", {"none\xFF", "nine"}), "nine");
 }
 
 }  // namespace
