@@ -76,10 +76,11 @@ class OneGpu(Measure):
             print(f"      {point['op']}: fullest expert {point['fullest']} times the mean, "
                   f"{point['factor']['median']:.3f} as long")
         self.judge(len(profile.get("skew", [])) > 0, "the profile says what unequal experts cost")
-        self.hold_against("profile", OFF, path)
+        self.hold_against(OFF, path, lambda case: self.launch("profile", case)[0])
 
     def probe(self):
-        """The shipped profile, which another card of the kind made, scaled to this one."""
+        """The shipped profile, which another card of the kind made, scaled to this one. Takes the runs that the part
+        `profile` left in the same --out, and makes those that are not there."""
         kind = "h200_sxm" if "H200" in gpus_listed()[0] else "h100_sxm"
         gpu = f"cluster.gpu={kind}"
         path = self.out / "probed.json"
@@ -90,13 +91,18 @@ class OneGpu(Measure):
         print(text)
         self.judge(good, f"plan measure --probe: {time.monotonic() - began:.0f} s")
         if good:
-            self.hold_against("probe", OFF_PROBED, path, gpu)
+            self.hold_against(OFF_PROBED, path, lambda case: self.left(case) or self.launch("profile", case)[0], gpu)
 
-    def hold_against(self, part, allowed, profile, *more):
-        """Predicts the runs of the part `profile` by a file. They run once."""
+    def left(self, case):
+        records = self.records_of(case)
+        print(f"{case.name}: " + ("the run that is there" if records else "is run now"), flush=True)
+        return records
+
+    def hold_against(self, allowed, profile, records_of, *more):
+        """Predicts the runs of the part `profile` by a file."""
         found = []  # (predicted, measured) seconds
         for case in self.cases["profile"]:
-            records = self.records_of(case) or self.launch("profile", case)[0]
+            records = records_of(case)
             if records is None:
                 continue
             took = statistics.median(record["step_seconds"] for record in records[WARM_UP:])
@@ -106,9 +112,8 @@ class OneGpu(Measure):
             print(f"{case.name}: predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms, "
                   f"{said / took - 1:+.1%}; " + ", ".join(f"{word} {share:.0%}" for word, share in known.items()),
                   flush=True)
-            if part == "profile":
-                good, what = self.memory_verdicts(records, case)[0]
-                self.judge(good, what)
+            good, what = self.memory_verdicts(records, case)[0]
+            self.judge(good, what)
             found.append((said, took))
         self.judge_predictions(found, allowed)
         pairs = [(a, b) for i, a in enumerate(found) for b in found[:i] if abs(a[1] / b[1] - 1) > ORDER]
