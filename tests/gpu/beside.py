@@ -88,8 +88,8 @@ def graphs(kind, modules):
 
 
 # Of Megatron-Core: its recipe of this model with what else can be fused, and with CUDA graphs of attention, Mamba and
-# the router, by Megatron-Core (which can graph layers of an encoder too) and by Transformer Engine. Its recipe alone,
-# without graphs, is slower in each part.
+# the router, by Megatron-Core (which can graph layers of an encoder too) and by Transformer Engine. Without graphs text
+# and a frozen encoder take 1.5 and more times as long (docs/gpu.md#how-fast-are-others).
 FUSED = changes("--set", "moe_router_fusion=True", "cross_entropy_fusion_impl=te")
 GRAPHS = FUSED + graphs("local", "attn,mamba,moe_router")
 SETTINGS = {"graphs": GRAPHS, "graphs_te": FUSED + graphs("transformer_engine", "attn,mamba,moe_router,moe_preprocess")}

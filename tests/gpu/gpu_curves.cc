@@ -109,8 +109,8 @@ class Judge {
     pclose(pipe);
     const nlohmann::json ranks = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (ranks.is_object() && ranks.contains("world_size")) return ranks["world_size"].get<int>();
-    std::printf("%s: no ranks of %s: %s\n", layout.name.c_str(), layout.recipe.c_str(), text.c_str());
-    std::exit(2);
+    std::printf("%s: no ranks of %s: %s\nverdict: FAIL\n", layout.name.c_str(), layout.recipe.c_str(), text.c_str());
+    std::exit(1);
   }
 
   bool Ran(const TrainingRun& run, const std::string& what) {

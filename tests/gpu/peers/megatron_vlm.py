@@ -141,6 +141,8 @@ def main():
     parser.add_argument("--set-encoder", action="append", default=[], metavar="KEY=VALUE", help="as --set")
     parser.add_argument("--frozen", action="store_true", help="the encoder does not learn, its projector does")
     arguments = parser.parse_args()
+    if "cuda_graph_impl=transformer_engine" in arguments.set + arguments.set_encoder:
+        parser.error("Transformer Engine makes graphs of a language model alone (megatron_lm.py); here: local")
     megatron_lm.start(arguments)
     samples = mock_data.Samples(shape.VOCABULARY, SEQUENCE, TEXT_TOKENS, IMAGE_TOKEN, IMAGES, [GRID], shape.PATCH,
                                 shape.FACTOR, device="cuda")
