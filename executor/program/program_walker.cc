@@ -3,6 +3,8 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <absl/strings/str_cat.h>
 
+#include <chrono>
+
 #include "executor/communication/failure.h"
 #include "executor/log/log.h"
 #include "executor/program/exit_error.h"
@@ -269,9 +271,12 @@ void ProgramWalker::RunOne(size_t index) {
 
 void ProgramWalker::RunTimed(size_t index) {
   timed_ = walk_.files.profile->NumberOf(step_, index);
+  Recorder& recorder = walk_.files.recorder;
+  const std::chrono::nanoseconds waited = recorder.waited();
   walk_.files.profile->Launching(timed_);
   RunOne(index);
-  walk_.files.profile->Launched(timed_);
+  recorder.Launched();
+  walk_.files.profile->Launched(timed_, recorder.waited() - waited);
   timed_ = -1;
 }
 

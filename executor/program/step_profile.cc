@@ -96,6 +96,7 @@ void StepProfile::Write(const Rank& rank, const LinkedProgram& program, const Bo
     instruction.step = steps_.first + static_cast<int64_t>(number / entries_);
     instruction.number = static_cast<int64_t>(i);
     instruction.launch_begin = launches_[number].begin, instruction.launch_end = launches_[number].end;
+    instruction.waited = launches_[number].waited;
     instruction.begin = spans[number].begin, instruction.end = spans[number].end;
     trace.instructions.push_back(std::move(instruction));
   }

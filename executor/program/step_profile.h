@@ -2,6 +2,7 @@
 // it, and writes them as this rank's trace (planner/wire/records/trace.h).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -31,7 +32,11 @@ class StepProfile {
   }
   // Called by the walker's thread around the launch.
   void Launching(int64_t number) { launches_[static_cast<size_t>(number)].begin = MonotonicNow(); }
-  void Launched(int64_t number) { launches_[static_cast<size_t>(number)].end = MonotonicNow(); }
+  // `waited`: how long the host waited in it for a device that was far behind.
+  void Launched(int64_t number, std::chrono::nanoseconds waited) {
+    Launch& launch = launches_[static_cast<size_t>(number)];
+    launch.end = MonotonicNow(), launch.waited = waited.count();
+  }
   // Called around the work itself, on the thread and with the stream on which it runs.
   void Begin(int64_t number) { clock_->Begin(static_cast<size_t>(number)); }
   void End(int64_t number) { clock_->End(static_cast<size_t>(number)); }
@@ -41,10 +46,14 @@ class StepProfile {
   void Write(const Rank& rank, const LinkedProgram& program, const BoundProgram& bound);
 
  private:
+  struct Launch {
+    int64_t begin = 0, end = 0, waited = 0;  // as those of TraceInstruction
+  };
+
   const std::string run_dir_;
   const StepRange steps_;
   size_t first_entry_ = 0, entries_ = 0;  // of a step, in the program
-  std::vector<InstructionSpan> launches_;
+  std::vector<Launch> launches_;
   std::unique_ptr<InstructionClock> clock_;
 };
 

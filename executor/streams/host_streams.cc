@@ -87,7 +87,7 @@ class HostCompletion : public Completion {
  public:
   HostCompletion(std::shared_ptr<StreamProgress> progress, uint64_t before)
       : progress_(std::move(progress)), before_(before) {}
-  void Mark(uint64_t) override {}
+  std::chrono::nanoseconds Mark(uint64_t) override { return {}; }
   uint64_t Finished() override { return before_ + static_cast<uint64_t>(progress_->DoneInOrder()); }
 
  private:

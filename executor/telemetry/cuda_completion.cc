@@ -38,13 +38,16 @@ class InstructionEvents {
   }
   // No destructor: destroying events would wait for a device that hangs. They end with the process.
 
-  void Add(uint64_t number) {
+  // Returns how long it waited for the device.
+  std::chrono::nanoseconds Add(uint64_t number) {
     const cudaStream_t stream = c10::cuda::getCurrentCUDAStream().stream();
     C10_CUDA_CHECK(cudaEventRecord(EventOf(number), stream));
     streams_[number % kRecorderEntries].store(stream, std::memory_order_relaxed);
     marked_.store(number, std::memory_order_release);
-    if (number % kCheckEvery != 0 || number < kMostAhead) return;
+    if (number % kCheckEvery != 0 || number < kMostAhead || IsDone(EventOf(number - kMostAhead))) return {};
+    const auto begun = std::chrono::steady_clock::now();
     while (!IsDone(EventOf(number - kMostAhead))) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    return std::chrono::steady_clock::now() - begun;
   }
 
   // The last instruction that is done together with all before it. Work of one stream ends in order, so the first open
@@ -131,7 +134,7 @@ class CudaCompletion : public Completion {
   }
   ~CudaCompletion() override { board_->End(); }
 
-  void Mark(uint64_t number) override { events_->Add(number); }
+  std::chrono::nanoseconds Mark(uint64_t number) override { return events_->Add(number); }
   uint64_t Finished() override { return board_->Ask(std::chrono::milliseconds(50)); }
 
  private:

@@ -91,7 +91,7 @@ void Recorder::Launched() {
   const uint64_t number = page_->begun.load(std::memory_order_relaxed);
   if (launched_.load(std::memory_order_relaxed) == number) return;
   Completion* device = device_.load(std::memory_order_acquire);
-  if (device != nullptr) device->Mark(number);
+  if (device != nullptr) waited_ += device->Mark(number);
   launched_.store(number, std::memory_order_release);
   // Without a device an instruction is done when its call has returned.
   if (device == nullptr && !failed_.load()) page_->done.store(number, std::memory_order_release);

@@ -18,8 +18,9 @@ namespace planwright::executor {
 class Completion {
  public:
   virtual ~Completion() = default;
-  // All work of instruction `number` is launched. Numbers ascend by one. Waits only for a device that is far behind.
-  virtual void Mark(uint64_t number) = 0;
+  // All work of instruction `number` is launched. Numbers ascend by one. Waits only for a device that is far behind,
+  // and returns how long.
+  virtual std::chrono::nanoseconds Mark(uint64_t number) = 0;
   // The last marked instruction that is done together with all instructions before it. May be called from any thread.
   // If the device hangs, it still returns soon, with what was known before.
   virtual uint64_t Finished() = 0;
@@ -52,9 +53,11 @@ class Recorder {
   // walker, and that must not look like progress.
   void Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path, size_t index,
              const std::string& instruction, std::chrono::nanoseconds deadline = std::chrono::nanoseconds::max());
-  // All work of the last instruction begun is launched, on the current stream. Only programs on several streams call
-  // it: the next instruction may begin on another stream.
+  // All work of the last instruction begun is launched, on the current stream. Begin would say so as well, but the next
+  // instruction may begin on another stream, and a profile ends the launch here.
   void Launched();
+  // How long the thread that calls Begin and Launched has waited in them for a device that was far behind, in all.
+  std::chrono::nanoseconds waited() const { return waited_; }
   // The program has ended. Waits until the device has done everything.
   void Done();
 
@@ -81,6 +84,7 @@ class Recorder {
   std::unique_ptr<Completion> owned_;
   std::atomic<Completion*> device_{nullptr};
   std::atomic<uint64_t> launched_{0};
+  std::chrono::nanoseconds waited_{0};
   std::atomic<bool> failed_{false};
 };
 

@@ -57,6 +57,30 @@ bool FollowsTheDevice(Recorder& recorder) {
   return good;
 }
 
+// The host may be some dozens of instructions ahead. Then it waits, and says for how long: that is not what launching
+// takes.
+bool TellsItsWaits(Recorder& recorder) {
+  constexpr int kInstructions = 128;
+  const at::Tensor value = at::empty({1024}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
+  const auto launch = [&] {
+    const auto begun = Clock::now();
+    for (int i = 0; i < kInstructions; ++i) {
+      recorder.Begin(RecorderState::kRunning, 1, -1, -1, "step 1", 0, "work");
+      value.fill_(i);
+      recorder.Launched();
+    }
+    return Seconds(Clock::now() - begun);
+  };
+  c10::cuda::device_synchronize();
+  at::cuda::sleep(2'000'000'000);  // about a second
+  const std::chrono::nanoseconds before = recorder.waited();
+  const double took = launch(), waited = Seconds(recorder.waited() - before);
+  std::printf("      %d launches behind a long kernel took %.2f s, of which %.2f s waited for the device\n",
+              kInstructions, took, waited);
+  return Tell(waited > 0.4 && waited <= took && took - waited < 0.1,
+              "what the host waits for a device that is far behind is told apart from launching");
+}
+
 // On two streams a later instruction may be done before an earlier one. Only instructions that are done without a gap
 // count. The third waits for the first.
 bool FollowsSeveralStreams(Recorder& recorder) {
@@ -141,6 +165,7 @@ int Main() {
   if (!recorder.ok()) return 2;
   (*recorder)->Follow(MakeCudaCompletion());
   bool good = FollowsTheDevice(**recorder);
+  good &= TellsItsWaits(**recorder);
   good &= FollowsSeveralStreams(**recorder);
   good &= IsCheap(**recorder);
   std::filesystem::remove_all(folder);

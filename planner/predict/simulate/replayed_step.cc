@@ -90,7 +90,7 @@ ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& trace
         const bool waits_for_device =
             host_model == HostModel::kLaunches && HostWaitsFor(*program.calls()[entry.call].block, instruction);
         const int64_t begin = waits_for_device ? std::max(at.launch_begin, at.end) : at.launch_begin;
-        time.launch = Seconds(std::max<int64_t>(0, at.launch_end - begin));
+        time.launch = Seconds(std::max<int64_t>(0, at.launch_end - begin - at.waited));
         host = at.launch_end;
       }
     }

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -148,7 +147,8 @@ std::string TraceEvents(const Trace& trace) {
     add(OrderEvent(trace.rank, track));
   }
   for (const TraceInstruction& instruction : trace.instructions) {
-    add(SpanEvent(trace.rank, kHostTrack, instruction, instruction.launch_begin, instruction.launch_end, ""));
+    add(SpanEvent(trace.rank, kHostTrack, instruction, instruction.launch_begin, instruction.launch_end,
+                  instruction.waited > 0 ? absl::StrCat(", \"waited_us\": ", Microseconds(instruction.waited)) : ""));
     add(SpanEvent(trace.rank, kFirstStreamTrack + instruction.stream, instruction, instruction.begin, instruction.end,
                   Arguments(instruction)));
   }
@@ -189,7 +189,10 @@ absl::StatusOr<Trace> ReadTrace(std::string_view text) {
     trace.libraries = about.value("libraries", "");
     trace.steps = {about.at("first_step").get<int64_t>(), about.at("last_step").get<int64_t>()};
     trace.streams = about.at("streams").get<std::vector<std::string>>();
-    std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> launches;  // by step and number
+    struct Launch {
+      int64_t begin, end, waited;
+    };
+    std::map<std::pair<int64_t, int64_t>, Launch> launches;  // by step and number
     for (const OrderedJson& event : json.at("traceEvents")) {
       if (event.at("ph") != "X") continue;
       if (event.at("tid") != kHostTrack) {
@@ -199,12 +202,14 @@ absl::StatusOr<Trace> ReadTrace(std::string_view text) {
       const OrderedJson& arguments = event.at("args");
       const int64_t begin = Nanoseconds(event.at("ts"));
       launches[{arguments.at("step").get<int64_t>(), arguments.at("number").get<int64_t>()}] = {
-          begin, begin + Nanoseconds(event.at("dur"))};
+          begin, begin + Nanoseconds(event.at("dur")),
+          arguments.contains("waited_us") ? Nanoseconds(arguments["waited_us"]) : 0};
     }
     for (TraceInstruction& instruction : trace.instructions) {
       const auto launch = launches.find({instruction.step, instruction.number});
       if (launch == launches.end()) return absl::InvalidArgumentError("no trace: an instruction was never launched");
-      std::tie(instruction.launch_begin, instruction.launch_end) = launch->second;
+      instruction.launch_begin = launch->second.begin, instruction.launch_end = launch->second.end;
+      instruction.waited = launch->second.waited;
     }
     return trace;
   } catch (const OrderedJson::exception& error) {

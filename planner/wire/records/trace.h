@@ -48,6 +48,7 @@ struct TraceInstruction {
   int64_t layer = -1, microbatch = -1;       // -1: none
   int64_t stream = 0;                        // index of Trace::streams
   int64_t launch_begin = 0, launch_end = 0;  // when the host launched it
+  int64_t waited = 0;                        // of that, for a device that was many instructions behind
   int64_t begin = 0, end = 0;                // when its stream came to it, and when it was done
   int64_t planned = -1;                      // nanoseconds that it was predicted to take; -1: nothing is known
 };

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 class ToyDevice : public Completion {
  public:
-  void Mark(uint64_t) override {}
+  std::chrono::nanoseconds Mark(uint64_t) override { return {}; }
   uint64_t Finished() override { return finished; }
   std::atomic<uint64_t> finished{0};
 };

@@ -97,7 +97,10 @@ TEST(Recorder, AnotherRecorderTakesNoPagesAway) {
 // A device that is as far as the test says.
 class ToyDevice : public Completion {
  public:
-  void Mark(uint64_t number) override { marked = number; }
+  std::chrono::nanoseconds Mark(uint64_t number) override {
+    marked = number;
+    return std::chrono::nanoseconds(number % 2 == 0 ? 500 : 0);  // it is far behind at every second one
+  }
   uint64_t Finished() override { return finished; }
   std::atomic<uint64_t> marked{0}, finished{0};
 };
@@ -111,6 +114,7 @@ TEST(Recorder, WhatIsDoneIsTheDevicesWord) {
   for (int i = 0; i < 5; ++i) (*recorder)->Begin(RecorderState::kRunning, 1, -1, -1, "step 1", i, "linear");
   EXPECT_EQ(device.marked, 4u);  // the fifth is still being launched
   EXPECT_EQ((*recorder)->launched(), 4u);
+  EXPECT_EQ((*recorder)->waited(), std::chrono::nanoseconds(1000));
   EXPECT_EQ((*recorder)->done(), 0u);
   device.finished = 3;
   (*recorder)->Refresh();

@@ -140,6 +140,9 @@ TEST_F(MeasureTracesTest, WhatTheHostTakesIsItsOwnTimeWhileTheDeviceIsBehind) {
       device = begin + 1000, host = launched + 5;
       const bool waits = HostWaitsFor(*program.calls()[entry.call].block, *entry.instruction);
       if (waits) host = device + 2;
+      // At every 16th the executor looks how far it is ahead.
+      const int64_t for_device = i % 16 == 0 ? 300 : 0;
+      host += for_device;
       expected[kind].insert(waits ? 5 : 8);
       trace.instructions.push_back({.step = 3,
                                     .number = static_cast<int64_t>(i),
@@ -147,6 +150,7 @@ TEST_F(MeasureTracesTest, WhatTheHostTakesIsItsOwnTimeWhileTheDeviceIsBehind) {
                                     .op_class = "compute",
                                     .launch_begin = launched * kNanoseconds,
                                     .launch_end = host * kNanoseconds,
+                                    .waited = for_device * kNanoseconds,
                                     .begin = begin * kNanoseconds,
                                     .end = device * kNanoseconds});
     }

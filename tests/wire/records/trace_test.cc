@@ -59,6 +59,7 @@ Trace Toy() {
   }
   trace.instructions[0].frame = "m.layers.1", trace.instructions[0].layer = 1, trace.instructions[0].microbatch = 0;
   trace.instructions[0].path = "m.s0 m.s0.forward > m.layers.1 m.mamba.forward";
+  trace.instructions[2].waited = 500;
   trace.instructions[0].origin = "r\\\"1\".yaml:7";
   return trace;
 }
@@ -91,6 +92,7 @@ TEST(Trace, ReadsWhatItWrote) {
     EXPECT_EQ(read.stream, written.stream);
     EXPECT_EQ(read.launch_begin, written.launch_begin);
     EXPECT_EQ(read.launch_end, written.launch_end);
+    EXPECT_EQ(read.waited, written.waited);
     EXPECT_EQ(read.begin, written.begin);
     EXPECT_EQ(read.end, written.end);
   }
