@@ -2,10 +2,11 @@
 // machine: losses and module norms of every step, every parameter's gradient at the first and the last. Prints a table
 // and a verdict; exits 0 if all agree. The processes are real: `plan launch --device ...` of the binaries in a folder.
 //
-//   gpu_curves BINARIES ROOT GPUS [--at-once N] [WORD ...]     layouts of more ranks than GPUs are left out
+//   gpu_curves BINARIES ROOT GPUS [--at-once N] [--few] [WORD ...]
 //
-// ROOT: the source folder. Words choose layouts, and fp32 or fp64; default: all of both. N: how many layouts run at the
-// same time, each on the first GPUs; default 1. Layouts of more ranks than there are GPUs: gpu_shared.cc.
+// ROOT: the source folder. Words choose layouts, and fp32 or fp64; default: all of both. --few: of these layouts few,
+// which together have all that all have, and every two axes that one has. N: how many layouts run at the same time,
+// each on the first GPUs; default 1. Layouts of more ranks than GPUs are left out: gpu_shared.cc runs them.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +17,9 @@
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "tests/numerics/covering_layouts.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
 
@@ -46,6 +49,26 @@ std::vector<GpuLayout> GpuLayouts() {
   return all;
 }
 
+struct RankedLayout {
+  GpuLayout layout;
+  int ranks = 0;
+};
+
+// Those that together have what all have. What has streams of its own stays.
+std::vector<RankedLayout> Few(const std::vector<RankedLayout>& all) {
+  std::vector<Layout> plain;
+  for (const RankedLayout& ranked : all) {
+    if (*ranked.layout.streams == '\0') plain.push_back(ranked.layout.layout);
+  }
+  std::set<std::string> names;
+  for (const Layout& layout : CoveringLayouts(plain, Cover::kPairs)) names.insert(layout.name);
+  std::vector<RankedLayout> few;
+  for (const RankedLayout& ranked : all) {
+    if (*ranked.layout.streams != '\0' || names.contains(ranked.layout.layout.name)) few.push_back(ranked);
+  }
+  return few;
+}
+
 struct Precision {
   const char* name;
   double tolerance;  // as among layouts on the CPU
@@ -58,13 +81,8 @@ class Judge {
   Judge(std::string binaries, std::string root) : binaries_(std::move(binaries)), root_(std::move(root)) {}
 
   // Judges the layouts in so many processes, each a part of them. Their rows come as they are done.
-  bool JudgeLayouts(const Precision& precision, const std::vector<GpuLayout>& layouts, int gpus, int at_once) {
-    std::vector<std::pair<const GpuLayout*, int>> fitting;  // and their ranks
-    for (const GpuLayout& layout : layouts) {
-      if (const int ranks = RanksOf(layout.layout); ranks <= gpus) fitting.emplace_back(&layout, ranks);
-    }
-    std::printf("%s: %zu layouts of at most %d ranks, %zu of more left out\n", precision.name, fitting.size(), gpus,
-                layouts.size() - fitting.size());
+  bool JudgeLayouts(const Precision& precision, const std::vector<RankedLayout>& layouts, int at_once) {
+    std::printf("%s: %zu layouts\n", precision.name, layouts.size());
     std::fflush(stdout);
     std::vector<pid_t> judges;
     for (int part = 0; part < at_once; ++part) {
@@ -72,8 +90,8 @@ class Judge {
       if (judge < 0) std::perror("gpu_curves: fork");
       if (judge == 0) {
         bool all = true;
-        for (size_t i = part; i < fitting.size(); i += at_once)
-          all &= JudgeLayout(precision, *fitting[i].first, fitting[i].second);
+        for (size_t i = part; i < layouts.size(); i += at_once)
+          all &= JudgeLayout(precision, layouts[i].layout, layouts[i].ranks);
         std::fflush(stdout);
         _exit(all ? 0 : 1);
       }
@@ -85,6 +103,17 @@ class Judge {
       all &= judge > 0 && waitpid(judge, &status, 0) == judge && status == 0;
     }
     return all;
+  }
+
+  // Those of no more ranks than there are GPUs.
+  std::vector<RankedLayout> Fitting(const std::vector<GpuLayout>& layouts, int gpus) const {
+    std::vector<RankedLayout> fitting;
+    for (const GpuLayout& layout : layouts) {
+      if (const int ranks = RanksOf(layout.layout); ranks <= gpus) fitting.push_back({layout, ranks});
+    }
+    std::printf("%zu layouts of at most %d ranks, %zu of more are left out\n", fitting.size(), gpus,
+                layouts.size() - fitting.size());
+    return fitting;
   }
 
   // The distance between fp32 and fp64 on the CPU: what rounding alone does to a curve.
@@ -201,7 +230,7 @@ std::vector<Item> Chosen(const std::vector<Item>& items, std::vector<std::string
 
 int Main(int argc, char** argv) {
   if (argc < 4) {
-    std::fprintf(stderr, "usage: gpu_curves BINARIES ROOT GPUS [--at-once N] [fp32 | fp64] [LAYOUT ...]\n");
+    std::fprintf(stderr, "usage: gpu_curves BINARIES ROOT GPUS [--at-once N] [--few] [fp32 | fp64] [LAYOUT ...]\n");
     return 2;
   }
   std::vector<std::string> words(argv + 4, argv + argc);
@@ -213,14 +242,17 @@ int Main(int argc, char** argv) {
     }
     words.erase(option, option + 2);
   }
+  const bool few = std::erase(words, "--few") > 0;
   const auto precisions = Chosen(std::vector<Precision>(std::begin(kPrecisions), std::end(kPrecisions)), words,
                                  [](const Precision& p) { return p.name; });
-  const auto layouts = Chosen(GpuLayouts(), words, [](const GpuLayout& l) { return l.layout.name; });
+  const auto chosen = Chosen(GpuLayouts(), words, [](const GpuLayout& l) { return l.layout.name; });
   if (!words.empty()) {
     std::fprintf(stderr, "gpu_curves: no layout or precision is named `%s`\n", words[0].c_str());
     return 2;
   }
   Judge judge(argv[1], argv[2]);
+  std::vector<RankedLayout> layouts = judge.Fitting(chosen, std::atoi(argv[3]));
+  if (few) layouts = Few(layouts);
   std::printf(
       "GPUs over NCCL against one rank on the CPU, %d steps; worst relative distances, bounds fp32 1e-5 and fp64 1e-9, "
       "TF32 off\n",
@@ -230,8 +262,7 @@ int Main(int argc, char** argv) {
       " verdict\n");
   bool all = true;
   judge.TellRounding();
-  for (const Precision& precision : precisions)
-    all &= judge.JudgeLayouts(precision, layouts, std::atoi(argv[3]), at_once);
+  for (const Precision& precision : precisions) all &= judge.JudgeLayouts(precision, layouts, at_once);
   std::printf("verdict: %s\n", all ? "PASS" : "FAIL");
   return all ? 0 : 1;
 }
