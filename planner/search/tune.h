@@ -37,7 +37,7 @@ struct DifferenceErrors {
   double same_grids = 0;   // of layouts with the same ranks and axes
   double other_grids = 0;  // of others
 };
-inline constexpr DifferenceErrors kDifferenceErrors = {.same_grids = 0.010, .other_grids = 0.028};
+inline constexpr DifferenceErrors kDifferenceErrors = {.same_grids = 0.009, .other_grids = 0.028};
 
 // What decides first among layouts that are equal within these errors.
 enum class Preference { kSimple, kMemory };

@@ -19,6 +19,7 @@ struct MeasuredSpace {
   const char* profile;  // of recipes/profiles; null: those of the runs are not kept
   std::vector<std::string> overrides;
   std::vector<MeasuredRun> runs;
+  bool older = false;  // run before steps lost the passes of tests/support/older_passes.h
 };
 
 using Words = std::vector<std::string>;

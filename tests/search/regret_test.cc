@@ -43,7 +43,7 @@ std::vector<FoundLayout> LayoutsOf(const MeasuredSpace& space, bool by_profile) 
     EXPECT_TRUE(layout.step.valid) << space.name << ", " << run.name;
     if (run.predicted > 0) {
       layout.step.seconds = run.predicted / 1e3;
-    } else if (const std::optional<Plan> plan = PlanOf(*tuned, layout.candidate); plan) {
+    } else if (const std::optional<Plan> plan = PlanOf(*tuned, layout.candidate); plan && space.older) {
       layout.step.seconds += testing::OlderStep(*plan) - TimeStep(*plan).length;
     }
     layout.step.seconds = std::max(layout.step.seconds, 1e-9);
@@ -89,13 +89,11 @@ FirstRow FirstRowOf(const MeasuredSpace& space, bool by_profile) {
   return {};
 }
 
-// Those that are further off stand here by name, and docs/tune.md#regret says why they are. With other estimates they
-// may no longer be: then they leave these lists.
+// By data sheets all are. Those that by a profile are further off stand here by name, and docs/tune.md#regret says why
+// they are. With other estimates they may no longer be: then they leave this list.
 TEST(Regret, OfTheFirstRowIsAtMostAHundredth) {
-  const std::set<std::string> by_sheets = {"two H200, decoder", "two H200, 128 experts", "two H200, long samples"},
-                              by_profile = {"four H200, text",       "one H200, text",    "one H100, text, 4 samples",
-                                            "one H200, 128 experts", "one H200, decoder", "one H200, short samples",
-                                            "two H200, decoder"};
+  const std::set<std::string> by_profile = {"four H200, text", "one H100, text, 4 samples", "four more H200, text",
+                                            "one more H200, 16 experts"};
   std::string table =
       "| layouts that were run | | first row, by data sheets | above the best | first row, by profile | above the best "
       "|\n|---|--:|---|--:|---|--:|\n";
@@ -103,7 +101,7 @@ TEST(Regret, OfTheFirstRowIsAtMostAHundredth) {
     absl::StrAppend(&table, "| ", space.name, " | ", space.runs.size(), " |");
     if (space.profile) {
       const FirstRow row = FirstRowOf(space, false);
-      EXPECT_EQ(row.regret > kWanted, by_sheets.contains(space.name)) << space.name << ", " << row.name;
+      EXPECT_LE(row.regret, kWanted) << space.name << ", " << row.name;
       absl::StrAppend(&table, " ", row.name, " | ", Percent(row.regret), " |");
     } else {
       absl::StrAppend(&table, " | |");

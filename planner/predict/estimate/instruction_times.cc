@@ -12,8 +12,8 @@
 namespace planwright {
 namespace {
 
-// How many times the mean number of rows the fullest rank of an ep group has, by data sheets, where neither the recipe
-// nor a recording says it (docs/step_time.md#rows-of-experts).
+// How many times the mean number of rows the fullest rank of an ep group has, where neither the recipe nor a recording
+// says it (docs/step_time.md#rows-of-experts).
 constexpr double kFullestRank = 1.1;
 
 bool Communicates(const LinkedInstruction& instruction) { return instruction.op_class == OpClass::kCommunication; }
@@ -52,7 +52,7 @@ InstructionTimes::InstructionTimes(const LinkedProgram& program, const Instructi
       mean *= ranks.of_planned[m];
       if (plan_.modules[m].has_images || symbol.name.ends_with(".image_rows")) fullest = fullest_lane[m];
       const bool unsaid = rows == nullptr && plan_.modules[m].imbalance == 0 && plan_.modules[m].grid.ep > 1;
-      if (expert_rows && unsaid && rates.known() && !rates.measured()) fullest = kFullestRank;
+      if (expert_rows && unsaid && rates.known()) fullest = kFullestRank;
     }
     const double planned = rows != nullptr ? mean : std::max(mean, static_cast<double>(symbol.expected));
     sizes_[symbol.name] = {mean, std::max(planned, mean * fullest), expert_rows};

@@ -42,13 +42,17 @@ Words With(std::initializer_list<Words> lists) {
   return all;
 }
 
+enum class Steps { kAsNow, kOlder };  // kOlder: with the passes of tests/support/older_passes.h
+
 // The rows of the table in docs/measure.md, and how far each prediction is off.
-std::string TableOf(const std::string& profile, const std::vector<MeasuredRun>& runs, std::vector<double>& off) {
+std::string TableOf(const std::string& profile, Steps steps, const std::vector<MeasuredRun>& runs,
+                    std::vector<double>& off) {
   std::string table;
   for (const MeasuredRun& run : runs) {
     const Words words = With({run.overrides, {"cluster.profile=" + InSource("recipes/profiles/" + profile)}});
     const Plan plan = testing::CompiledFile(InSource("recipes/" + run.recipe), words);
-    const double predicted = testing::OlderStep(plan) * 1e3, share = predicted / run.measured - 1;
+    const double seconds = steps == Steps::kOlder ? testing::OlderStep(plan) : TimeStep(plan).length,
+                 predicted = seconds * 1e3, share = predicted / run.measured - 1;
     off.push_back(std::abs(share));
     absl::StrAppendFormat(&table, "| %s | %.1f ms | %.1f ms | %+.1f %% |\n", run.what, predicted, run.measured,
                           share * 100);
@@ -74,7 +78,7 @@ TEST(MeasuredProfile, OfOneGpuPredictsRunsThatItDoesNotHave) {
             Samples(4)});
   std::vector<double> off;
   const std::string table = TableOf(
-      "h100_sxm.json",
+      "h100_sxm.json", Steps::kOlder,
       {{"text, as measured", 623.7, text, of_text},
        {"samples of 6,144 tokens", 473.2, text,
         With({of_text, {"batch.sequence_length=6144", "data.text_tokens=6144"}})},
@@ -93,25 +97,69 @@ TEST(MeasuredProfile, OfOneGpuPredictsRunsThatItDoesNotHave) {
 TEST(MeasuredProfile, OfTwoGpusPredictsRunsThatItDoesNotHave) {
   const std::string text = "nemotron_moe_vlm_20l_2g_text_only.yaml", learning = "nemotron_moe_vlm_20l_2g.yaml",
                     frozen = "nemotron_moe_vlm_20l_2g_frozen.yaml";
+  const Words blocks = {"modules.radio_encoder.recompute=block", "modules.language.recompute=mamba"};
   std::vector<double> off;
   const std::string table = TableOf(
-      "h200_sxm.json",
-      {{"text, 8 microbatches", 1448.5, text, {}},
-       {"16 microbatches", 2827.6, text, Samples(32)},
-       {"64 experts", 1372.7, text, {Experts(64)}},
-       {"samples of 4,096 tokens", 817.0, text, {"batch.sequence_length=4096", "data.text_tokens=4096"}},
-       {"2 samples a microbatch, 32 experts", 1313.1, text, {"batch.micro_samples=2", Experts(32)}},
-       {"4 microbatches, recompute: full", 920.0, text, With({Samples(8), {"modules.language.recompute=full"}})},
-       {"4 microbatches, all of 32 experts on each GPU", 632.8, text,
+      "h200_sxm.json", Steps::kAsNow,
+      {{"text, 8 microbatches", 1419.4, text, Samples(16)},
+       {"16 microbatches", 2790.3, text, Samples(32)},
+       {"64 experts", 1354.3, text, With({Samples(16), {Experts(64)}})},
+       {"samples of 4,096 tokens", 793.7, text,
+        With({Samples(16), {"batch.sequence_length=4096", "data.text_tokens=4096"}})},
+       {"2 samples a microbatch, 32 experts", 1295.7, text,
+        With({Samples(16), {"batch.micro_samples=2", Experts(32)}})},
+       {"4 microbatches, recompute: full", 884.5, text, With({Samples(8), {"modules.language.recompute=full"}})},
+       {"4 microbatches, all of 32 experts on each GPU", 626.2, text,
         With({Samples(8),
               {Experts(32), "modules.language.parallel.ep=1", "modules.language.parallel.overlap_dispatch=false"}})},
-       {"images, frozen encoder, 8 microbatches", 1950.0, frozen, {}},
-       {"images, encoder that learns, 8 microbatches", 3131.5, learning, {}},
-       {"the same, 120 experts, no recompute in the language model",
-        3040.3,
-        learning,
-        {Experts(120), "modules.language.recompute=none"}}},
+       {"images, frozen encoder, 8 microbatches", 1875.7, frozen, Samples(16)},
+       {"4 microbatches", 959.8, frozen, Samples(8)},
+       {"images, encoder that learns, recompute of its blocks, 4 microbatches", 1675.2, learning,
+        With({Samples(8), blocks})},
+       {"the same, 8 layers in the encoder", 1021.2, learning,
+        With({Samples(8), blocks, {"models.radio_vit_h.layers=8"}})},
+       {"as the recipe is, 8 microbatches", 2997.6, learning, Samples(16)}},
       off);
+  EXPECT_LE(off[off.size() / 2], 0.03);
+  EXPECT_LE(off.back(), 0.08);
+  ExpectInDocs(table);
+}
+
+// A third GPU of their host.
+TEST(MeasuredProfile, OfTwoGpusPredictsAnother) {
+  const std::string text = "nemotron_moe_lm_20l_1g.yaml", learning = "nemotron_moe_vlm_20l_2g.yaml",
+                    frozen = "nemotron_moe_vlm_20l_2g_frozen.yaml";
+  const Words of_text = With({{Experts(16)}, Samples(4)}),
+              of_images = {Experts(16),
+                           "cluster.gpus_per_node=1",
+                           "modules.radio_encoder.placement.ranks=1",
+                           "modules.language.placement.ranks=1",
+                           "modules.language.parallel.ep=1",
+                           "modules.language.parallel.overlap_dispatch=false",
+                           "gradients.overlap_reduce=false",
+                           "gradients.overlap_gather=false",
+                           "gradients.buckets=1"},
+              blocks = {"modules.radio_encoder.recompute=block", "modules.language.recompute=mamba"};
+  std::vector<double> off;
+  const std::string table =
+      TableOf("h200_sxm.json", Steps::kAsNow,
+              {{"text, 4 microbatches", 592.4, text, of_text},
+               {"samples of 6,144 tokens", 445.8, text,
+                With({of_text, {"batch.sequence_length=6144", "data.text_tokens=6144"}})},
+               {"12 experts", 586.9, text, With({of_text, {Experts(12)}})},
+               {"recompute: full", 715.0, text, With({of_text, {"modules.language.recompute=full"}})},
+               {"recompute: elementwise", 599.7, text, With({of_text, {"modules.language.recompute=elementwise"}})},
+               {"2 samples a microbatch", 581.8, text, With({of_text, {"batch.micro_samples=2"}})},
+               {"8 microbatches", 1166.5, text, With({of_text, Samples(8)})},
+               {"images, encoder that learns, recompute of its blocks, 2 microbatches", 769.7, learning,
+                With({of_images, blocks, Samples(2)})},
+               {"4 microbatches", 1513.0, learning, With({of_images, blocks, Samples(4)})},
+               {"frozen encoder, 4 microbatches", 808.0, frozen, With({of_images, Samples(4)})},
+               {"encoder that learns, 8 experts, no recompute of blocks", 1349.0, learning,
+                With({of_images, Samples(4), {"modules.language.recompute=mamba", Experts(8)}})},
+               {"8 layers in the encoder, recompute of its blocks", 867.0, learning,
+                With({of_images, blocks, Samples(4), {"models.radio_vit_h.layers=8"}})}},
+              off);
   EXPECT_LE(off[off.size() / 2], 0.03);
   EXPECT_LE(off.back(), 0.08);
   ExpectInDocs(table);
