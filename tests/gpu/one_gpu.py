@@ -13,7 +13,7 @@ MFU, READY_SECONDS = 0.42, 45
 YARDSTICK = RECIPES / "nemotron_moe_lm_20l_1g.yaml"
 LEARNING, FROZEN = RECIPES / "nemotron_moe_vlm_20l_2g.yaml", RECIPES / "nemotron_moe_vlm_20l_2g_frozen.yaml"
 # The recipes of the part that measures a profile, which any card with 80 GB can train.
-PROFILED = ("models.nemotron_hybrid_moe_20l.moe.experts=16", "cluster.gpu=h100_sxm", *with_samples(4, 20))
+PROFILED = ("models.nemotron_hybrid_moe_20l.moe.experts=16", "cluster.gpu=h100_sxm", *with_samples(4, 50))
 IMAGES = ("cluster.gpus_per_node=1", "modules.radio_encoder.placement.ranks=1", "modules.language.placement.ranks=1",
           "modules.language.parallel.ep=1", *NO_OVERLAP, "models.nemotron_hybrid_moe_20l.moe.experts=16",
           "cluster.gpu=h100_sxm")
@@ -32,15 +32,15 @@ class OneGpu(Measure):
     cases = {
         # The first two are measured. The others have sizes and numbers that the measurement does not have.
         "profile": [Case("profile_text", YARDSTICK, PROFILED, 12),
-                    Case("profile_images", LEARNING, (*IMAGES, *BLOCKS, *with_samples(2, 20)), 12),
+                    Case("profile_images", LEARNING, (*IMAGES, *BLOCKS, *with_samples(2, 50)), 12),
                     *(Case(f"profile_text_{name}", YARDSTICK, PROFILED + overrides, 12)
                       for name, overrides in (("length_6144", ("batch.sequence_length=6144", "data.text_tokens=6144")),
                                               ("experts_12", ("models.nemotron_hybrid_moe_20l.moe.experts=12",)),
                                               ("recompute", ("modules.language.recompute=full",)),
                                               ("elementwise", ("modules.language.recompute=elementwise",)),
                                               ("samples_2", ("batch.micro_samples=2",)),
-                                              ("samples_8", with_samples(8, 20)))),
-                    *(Case(f"profile_images_{name}", recipe, (*IMAGES, *with_samples(4, 20), *overrides), 12)
+                                              ("samples_8", with_samples(8, 50)))),
+                    *(Case(f"profile_images_{name}", recipe, (*IMAGES, *with_samples(4, 50), *overrides), 12)
                       for name, recipe, overrides in (("samples_4", LEARNING, BLOCKS), ("frozen", FROZEN, ()),
                                                       ("elementwise", LEARNING,
                                                        ("modules.language.recompute=mamba",

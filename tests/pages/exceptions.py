@@ -27,6 +27,7 @@ NOT_RUN = (
     ('docs/gpu.md', 'mkdir', NEVER, 'needs what was fetched'),
     ('docs/gpu.md', 'pip', NEVER, 'fetches packages'),
     ('docs/gpu.md', 'build-gpu/bin/', NEVER, 'needs GPUs'),
+    ('docs/measure.md', 'plan measure recipes/qwen3_1_7b_1g.yaml --probe', NEVER, 'needs the GPU of its profile'),
     ('docs/help.md', 'plan help --man ~', NEVER, 'writes to the home folder of the reader'),
     ('docs/help.md', 'man', NEVER, 'reads pages of the home folder of the reader'),
     ('docs/hugging_face.md', 'plan', NEVER, 'needs a published model of 63 GB'),

@@ -20,7 +20,6 @@
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
-#include "planner/predict/estimate/step_time.h"
 #include "planner/run/launch/local_starter.h"
 #include "planner/run/launch/rank_starter.h"
 #include "planner/run/launch/run_options.h"
@@ -28,28 +27,13 @@
 #include "planner/run/measure/measure_traces.h"
 #include "planner/run/measure/plan_rounds.h"
 #include "planner/run/measure/skewed_routing.h"
+#include "planner/run/measure/traced_steps.h"
 #include "planner/wire/records/outcome.h"
 
 namespace planwright {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The first steps also allocate memory and load libraries.
-constexpr int64_t kFirstTraced = 3;
-
-// Short steps are repeated more often, as a machine may be busy with something else for a moment; but traces must not
-// become large.
-int64_t LastTraced(const Plan& plan) {
-  constexpr double kShortSeconds = 1.5, kShortFlops = 1e10;
-  constexpr size_t kUsual = 4, kMostEntries = 100'000;
-  const StepTime step = TimeStep(plan);
-  size_t steps = kUsual, entries = 1;
-  for (const RoleTime& role : step.roles) entries = std::max(entries, role.entries.size());
-  if (step.length < (step.seconds ? kShortSeconds : kShortFlops))
-    steps = std::clamp(kMostEntries / entries, kUsual, static_cast<size_t>(kMostProfiledSteps));
-  return std::min(kFirstTraced + static_cast<int64_t>(steps) - 1, plan.budget.steps);
-}
 
 // PROFILE.json.parts/0123456789abcdef, or with "-fullest-2" behind it.
 std::string PathOf(const MeasureOptions& options, const MeasurePart& part) {
@@ -212,8 +196,8 @@ absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureO
   run.device = options.device;
   run.passed_on = options.passed_on;
   run.run_dir = path + ".run";
-  run.steps = LastTraced(part.plan);
-  run.profile = StepRange{std::min(kFirstTraced, *run.steps), *run.steps};
+  run.profile = TracedSteps(part.plan, OnGpus(part.plan, run));
+  run.steps = run.profile->last;
   run.joins_traces = false;
   std::error_code error;
   const std::string choices = path + ".choices";
