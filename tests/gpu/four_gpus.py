@@ -1,6 +1,7 @@
 """The parts of `tests/gpu/measure` for four GPUs: the whole vision-language model, with the work of each GPU as on two
 GPUs."""
 
+import resumes
 from measuring import NO_OVERLAP, OVERLAP, RECIPES, Case, Measure, with_samples
 from two_gpus import FEW, ONE, STEPS
 from two_gpus import TEXT as TEXT_OF_TWO
@@ -30,7 +31,7 @@ def both_overlaps(name, recipe, overrides=()):
 class FourGpus(Measure):
     gpus = 4
     limits = {"four_text": 200, "four_images": 300, "four_dispatch": 300, "four_tp2": 300, "four_apart": 250,
-              "four_microbatches": 320, "four_scaling": 450}
+              "four_microbatches": 320, "four_scaling": 450, "four_resume": 120}
     cases = {
         "four_text": [Case("four_text", TEXT, steps=STEPS)],
         "four_images": [Case("four_images", IMAGES, steps=STEPS)],
@@ -46,6 +47,7 @@ class FourGpus(Measure):
         # experts, with ep 2 it has 64 as on fewer GPUs.
         "four_scaling": [Case("four_scaling_1", ONE, steps=FEW), *both_overlaps("four_scaling_2", TEXT_OF_TWO),
                          *both_overlaps("four_scaling_4_ep4", TEXT), *both_overlaps("four_scaling_4_ep2", TEXT, EP2)],
+        "four_resume": resumes.cases("four_resume", 4),
     }
 
     def four_text(self):
@@ -68,3 +70,6 @@ class FourGpus(Measure):
 
     def four_scaling(self):
         self.efficiency("four_scaling")
+
+    def four_resume(self):
+        resumes.resume(self, "four_resume")

@@ -65,6 +65,7 @@ class Measure:
     limits = {}  # seconds of each part
     cases = {}  # of each part that launches runs; the first one is what the others are compared with
     tensors = TENSORS
+    devices = ("--device", "cuda")  # of `plan launch`
 
     def __init__(self, binaries, out):
         self.binaries, self.out, self.failed = binaries, out, []
@@ -106,20 +107,25 @@ class Measure:
         planned = {known.name for known in self.cases[part]}
         assert case.name in planned, f"{case.name} is no case of {part}: nobody has planned it"
         folder = self.out / case.name
-        good, text = self.run(part, case.name, [self.binaries / "plan", "launch", case.recipe, *case.overrides,
-                                                "--local", "--device", "cuda", "--steps", case.steps, "--run-dir",
-                                                folder, *options])
-        metrics = folder / "metrics.jsonl"
-        records = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
+        good, text = self.run(part, case.name, [*self.command(case, folder), *options])
+        records = self.records_of_folder(folder)
         if not good or len(records) != case.steps:
             self.judge(False, f"{case.name}: {len(records)} of {case.steps} steps")
             return None, text
         return records, text
 
+    def command(self, case, folder):
+        return [str(word) for word in (self.binaries / "plan", "launch", case.recipe, *case.overrides, "--local",
+                                       *self.devices, "--steps", case.steps, "--run-dir", folder)]
+
+    @staticmethod
+    def records_of_folder(folder):
+        metrics = folder / "metrics.jsonl"
+        return [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
+
     def records_of(self, case):
         """The records of a run that this folder has; None: it has none, or not of all steps."""
-        metrics = self.out / case.name / "metrics.jsonl"
-        records = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
+        records = self.records_of_folder(self.out / case.name)
         return records if len(records) == case.steps else None
 
     def judge_predictions(self, found, allowed):
@@ -198,10 +204,12 @@ class Measure:
         return seconds
 
     def efficiency(self, part):
-        """The cases of a part do the same work on each GPU, the first one on the fewest GPUs."""
+        """The cases of a part do the same work on each GPU, the first one on the fewest GPUs. Returns what table
+        does."""
         seconds, first = self.table(part), self.cases[part][0].name
         if first in seconds:
             print("efficiency: " + ", ".join(f"{name} {seconds[first] / time:.1%}" for name, time in seconds.items()))
+        return seconds
 
     def outcome(self, case):
         return json.loads((self.out / case.name / "outcome.json").read_text())
