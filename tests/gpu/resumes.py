@@ -1,11 +1,13 @@
 """A run of which a rank is killed, and which goes on with another layout, beside one that never stopped: a part of
 `tests/gpu/measure` for four GPUs, and one for eight."""
 
+import contextlib
 import os
 import pathlib
 import re
 import signal
 import subprocess
+import time
 
 from measuring import RECIPES, Case, with_samples
 
@@ -50,14 +52,16 @@ def killed_after_a_checkpoint(measure, case):
     """Starts the run, and kills its last rank when the first checkpoint is there. Returns the exit status."""
     folder = measure.out / case.name
     with open(measure.out / f"{case.name}.txt", "w+", encoding="utf-8") as log:
-        with subprocess.Popen(measure.command(case, folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True) as process:
+        left = max(1, measure.deadline - time.monotonic())
+        with subprocess.Popen(["timeout", str(int(left)), *measure.command(case, folder)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True) as process:
             for line in process.stdout:
                 log.write(line)
                 if re.match(rf"checkpoint of step {EVERY}\b", line):
                     ranks = rank_processes(folder)
-                    if ranks:
-                        os.kill(ranks[max(ranks)], signal.SIGKILL)
+                    with contextlib.suppress(ProcessLookupError):  # it has just ended: the status tells
+                        if ranks:
+                            os.kill(ranks[max(ranks)], signal.SIGKILL)
         return process.returncode
 
 

@@ -39,7 +39,7 @@ RankSums SumsOf(const Trace& trace) {
     row.times += 1 / steps;
     row.device += milliseconds(instruction->end - instruction->begin);
     row.idle_before += milliseconds(std::max<int64_t>(0, instruction->begin - reached));
-    row.host += milliseconds(instruction->launch_end - instruction->launch_begin);
+    row.host += milliseconds(instruction->launch_end - instruction->launch_begin - instruction->waited);
     if (instruction->op_class == "communication")
       sums.communication += milliseconds(instruction->end - instruction->begin);
     overlap += std::max<int64_t>(0, std::min(reached, instruction->end) - instruction->begin);

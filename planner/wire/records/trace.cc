@@ -209,7 +209,8 @@ absl::StatusOr<Trace> ReadTrace(std::string_view text) {
       const auto launch = launches.find({instruction.step, instruction.number});
       if (launch == launches.end()) return absl::InvalidArgumentError("no trace: an instruction was never launched");
       instruction.launch_begin = launch->second.begin, instruction.launch_end = launch->second.end;
-      instruction.waited = launch->second.waited;
+      instruction.waited = std::clamp<int64_t>(launch->second.waited, 0,
+                                               std::max<int64_t>(0, launch->second.end - launch->second.begin));
     }
     return trace;
   } catch (const OrderedJson::exception& error) {

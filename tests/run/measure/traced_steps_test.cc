@@ -37,9 +37,10 @@ TEST(TracedSteps, AreThoseThatThePlanHas) {
   EXPECT_EQ(TracedSteps(OfSteps(2), true), (StepRange{2, 2}));
   EXPECT_EQ(TracedSteps(OfSteps(3), true), (StepRange{3, 3}));
   EXPECT_EQ(TracedSteps(OfSteps(5), true), (StepRange{3, 5}));
-  const StepRange seven = TracedSteps(OfSteps(7), true);
-  EXPECT_EQ(seven.last, 7);
-  EXPECT_GE(seven.count(), 4) << "repetitions come before warmth";
+  const int64_t warm = TracedSteps(OfSteps(50), true).first;
+  ASSERT_GT(warm, 4);
+  EXPECT_EQ(TracedSteps(OfSteps(7), true), (StepRange{4, 7})) << "four repetitions come before warmth";
+  EXPECT_EQ(TracedSteps(OfSteps(10), true), (StepRange{warm, 10})) << "and warmth before more of them";
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ class RunProfileTest : public ::testing::Test {
       instruction.part = run.part, instruction.kind = run.kind, instruction.op_class = "compute";
       instruction.stream = run.stream;
       instruction.begin = run.begin * 1'000'000, instruction.end = run.end * 1'000'000;
-      instruction.launch_end = run.host * 1'000'000;
+      instruction.launch_end = (run.host + 7) * 1'000'000;
+      instruction.waited = 7'000'000;  // for a device that is far behind: not what launching takes
       trace.instructions.push_back(instruction);
     }
     std::filesystem::create_directories(folder_ + "/trace");
