@@ -42,6 +42,18 @@ Words With(std::initializer_list<Words> lists) {
   return all;
 }
 
+// What the recipes of two GPUs need on one.
+Words ImagesOnOneGpu() {
+  return {"cluster.gpus_per_node=1",
+          "modules.radio_encoder.placement.ranks=1",
+          "modules.language.placement.ranks=1",
+          "modules.language.parallel.ep=1",
+          "modules.language.parallel.overlap_dispatch=false",
+          "gradients.overlap_reduce=false",
+          "gradients.overlap_gather=false",
+          "gradients.buckets=1"};
+}
+
 enum class Steps { kAsNow, kOlder };  // kOlder: with the passes of tests/support/older_passes.h
 
 // The rows of the table in docs/measure.md, and how far each prediction is off.
@@ -69,13 +81,10 @@ void ExpectInDocs(const std::string& table) {
 TEST(MeasuredProfile, OfOneGpuPredictsRunsThatItDoesNotHave) {
   const std::string text = "nemotron_moe_lm_20l_1g.yaml", learning = "nemotron_moe_vlm_20l_2g.yaml";
   const Words of_text = With({{Experts(16), "cluster.gpu=h100_sxm"}, Samples(4)});
-  const Words of_images =
-      With({{Experts(8), "modules.language.recompute=none", "models.radio_vit_h.positions=interpolate",
-             "cluster.gpu=h100_sxm", "cluster.gpus_per_node=1", "modules.radio_encoder.placement.ranks=1",
-             "modules.language.placement.ranks=1", "modules.language.parallel.ep=1",
-             "modules.language.parallel.overlap_dispatch=false", "gradients.overlap_reduce=false",
-             "gradients.overlap_gather=false", "gradients.buckets=1"},
-            Samples(4)});
+  const Words of_images = With({{Experts(8), "modules.language.recompute=none",
+                                 "models.radio_vit_h.positions=interpolate", "cluster.gpu=h100_sxm"},
+                                ImagesOnOneGpu(),
+                                Samples(4)});
   std::vector<double> off;
   const std::string table = TableOf(
       "h100_sxm.json", Steps::kOlder,
@@ -129,16 +138,7 @@ TEST(MeasuredProfile, OfTwoGpusPredictsRunsThatItDoesNotHave) {
 TEST(MeasuredProfile, OfTwoGpusPredictsAnother) {
   const std::string text = "nemotron_moe_lm_20l_1g.yaml", learning = "nemotron_moe_vlm_20l_2g.yaml",
                     frozen = "nemotron_moe_vlm_20l_2g_frozen.yaml";
-  const Words of_text = With({{Experts(16)}, Samples(4)}),
-              of_images = {Experts(16),
-                           "cluster.gpus_per_node=1",
-                           "modules.radio_encoder.placement.ranks=1",
-                           "modules.language.placement.ranks=1",
-                           "modules.language.parallel.ep=1",
-                           "modules.language.parallel.overlap_dispatch=false",
-                           "gradients.overlap_reduce=false",
-                           "gradients.overlap_gather=false",
-                           "gradients.buckets=1"},
+  const Words of_text = With({{Experts(16)}, Samples(4)}), of_images = With({{Experts(16)}, ImagesOnOneGpu()}),
               blocks = {"modules.radio_encoder.recompute=block", "modules.language.recompute=mamba"};
   std::vector<double> off;
   const std::string table =
