@@ -7,6 +7,7 @@
 // ROOT: the source folder. Words choose layouts, and fp32 or fp64; default: all of both. --few: of these layouts few,
 // which together have all that all have, and every two axes that one has. N: how many layouts run at the same time,
 // each on the first GPUs; default 1. Layouts of more ranks than GPUs are left out: gpu_shared.cc runs them.
+#include <absl/strings/numbers.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -242,7 +243,7 @@ int Main(int argc, char** argv) {
   std::vector<std::string> words(argv + 4, argv + argc);
   int at_once = 1;
   if (const auto option = std::find(words.begin(), words.end(), "--at-once"); option != words.end()) {
-    if (option + 1 == words.end() || (at_once = std::atoi(option[1].c_str())) < 1) {
+    if (option + 1 == words.end() || !absl::SimpleAtoi(option[1], &at_once) || at_once < 1) {
       std::fprintf(stderr, "gpu_curves: --at-once needs a number from 1 on\n");
       return 2;
     }

@@ -6,9 +6,9 @@
 
 namespace planwright {
 
-// Of a plan with enough steps four, and up to sixteen if they are short, from the third one on. GPUs have worked for
-// some seconds before, as they are faster before they are warm. A plan with fewer steps is traced to its last one, with
-// fewer steps before.
+// Counted from 1. Of a plan with enough steps four, and up to sixteen if they are short, from the third one on; GPUs
+// have worked for four seconds before, as predicted, as they are faster before they are warm. Of a plan with fewer
+// steps the last ones: four of them come before warmth, and warmth before more than four. At least one.
 StepRange TracedSteps(const Plan& plan, bool on_gpus);
 
 }  // namespace planwright

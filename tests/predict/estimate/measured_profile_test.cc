@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <initializer_list>
 #include <string>
@@ -54,6 +55,19 @@ Words ImagesOnOneGpu() {
           "gradients.buckets=1"};
 }
 
+// Runs of the recipe of text with 16 experts on one GPU, `words`, and how long each took.
+std::vector<MeasuredRun> RunsOfText(const Words& words, const std::array<double, 7>& took) {
+  const std::string recipe = "nemotron_moe_lm_20l_1g.yaml";
+  return {{"text, 4 microbatches", took[0], recipe, words},
+          {"samples of 6,144 tokens", took[1], recipe,
+           With({words, {"batch.sequence_length=6144", "data.text_tokens=6144"}})},
+          {"12 experts", took[2], recipe, With({words, {Experts(12)}})},
+          {"recompute: full", took[3], recipe, With({words, {"modules.language.recompute=full"}})},
+          {"recompute: elementwise", took[4], recipe, With({words, {"modules.language.recompute=elementwise"}})},
+          {"2 samples a microbatch", took[5], recipe, With({words, {"batch.micro_samples=2"}})},
+          {"8 microbatches", took[6], recipe, With({words, Samples(8)})}};
+}
+
 enum class Steps { kAsNow, kOlder };  // kOlder: with the passes of tests/support/older_passes.h
 
 // The rows of the table in docs/measure.md, and how far each prediction is off.
@@ -79,25 +93,16 @@ void ExpectInDocs(const std::string& table) {
 }
 
 TEST(MeasuredProfile, OfOneGpuPredictsRunsThatItDoesNotHave) {
-  const std::string text = "nemotron_moe_lm_20l_1g.yaml", learning = "nemotron_moe_vlm_20l_2g.yaml";
-  const Words of_text = With({{Experts(16), "cluster.gpu=h100_sxm"}, Samples(4)});
-  const Words of_images = With({{Experts(8), "modules.language.recompute=none",
-                                 "models.radio_vit_h.positions=interpolate", "cluster.gpu=h100_sxm"},
-                                ImagesOnOneGpu(),
-                                Samples(4)});
+  std::vector<MeasuredRun> runs = RunsOfText(With({{Experts(16), "cluster.gpu=h100_sxm"}, Samples(4)}),
+                                             {623.7, 473.2, 616.4, 748.6, 631.8, 610.9, 1217.9});
+  runs.push_back({"images, 4 microbatches, 8 experts, recompute of the encoder: elementwise", 1439.2,
+                  "nemotron_moe_vlm_20l_2g.yaml",
+                  With({{Experts(8), "modules.language.recompute=none", "models.radio_vit_h.positions=interpolate",
+                         "cluster.gpu=h100_sxm"},
+                        ImagesOnOneGpu(),
+                        Samples(4)})});
   std::vector<double> off;
-  const std::string table = TableOf(
-      "h100_sxm.json", Steps::kOlder,
-      {{"text, as measured", 623.7, text, of_text},
-       {"samples of 6,144 tokens", 473.2, text,
-        With({of_text, {"batch.sequence_length=6144", "data.text_tokens=6144"}})},
-       {"12 experts", 616.4, text, With({of_text, {Experts(12)}})},
-       {"recompute: full", 748.6, text, With({of_text, {"modules.language.recompute=full"}})},
-       {"recompute: elementwise", 631.8, text, With({of_text, {"modules.language.recompute=elementwise"}})},
-       {"2 samples a microbatch", 610.9, text, With({of_text, {"batch.micro_samples=2"}})},
-       {"8 microbatches", 1217.9, text, With({of_text, Samples(8)})},
-       {"images, 4 microbatches, 8 experts, recompute of the encoder: elementwise", 1439.2, learning, of_images}},
-      off);
+  const std::string table = TableOf("h100_sxm.json", Steps::kOlder, runs, off);
   EXPECT_LE(off[off.size() / 2], 0.03);
   EXPECT_LE(off.back(), 0.08);
   ExpectInDocs(table);
@@ -136,30 +141,23 @@ TEST(MeasuredProfile, OfTwoGpusPredictsRunsThatItDoesNotHave) {
 
 // A third GPU of their host.
 TEST(MeasuredProfile, OfTwoGpusPredictsAnother) {
-  const std::string text = "nemotron_moe_lm_20l_1g.yaml", learning = "nemotron_moe_vlm_20l_2g.yaml",
-                    frozen = "nemotron_moe_vlm_20l_2g_frozen.yaml";
-  const Words of_text = With({{Experts(16)}, Samples(4)}), of_images = With({{Experts(16)}, ImagesOnOneGpu()}),
+  const std::string learning = "nemotron_moe_vlm_20l_2g.yaml", frozen = "nemotron_moe_vlm_20l_2g_frozen.yaml";
+  const Words of_images = With({{Experts(16)}, ImagesOnOneGpu()}),
               blocks = {"modules.radio_encoder.recompute=block", "modules.language.recompute=mamba"};
+  std::vector<MeasuredRun> runs =
+      RunsOfText(With({{Experts(16)}, Samples(4)}), {592.4, 445.8, 586.9, 715.0, 599.7, 581.8, 1166.5});
+  const std::vector<MeasuredRun> images = {
+      {"images, encoder that learns, recompute of its blocks, 2 microbatches", 769.7, learning,
+       With({of_images, blocks, Samples(2)})},
+      {"4 microbatches", 1513.0, learning, With({of_images, blocks, Samples(4)})},
+      {"frozen encoder, 4 microbatches", 808.0, frozen, With({of_images, Samples(4)})},
+      {"encoder that learns, 8 experts, no recompute of blocks", 1349.0, learning,
+       With({of_images, Samples(4), {"modules.language.recompute=mamba", Experts(8)}})},
+      {"8 layers in the encoder, recompute of its blocks", 867.0, learning,
+       With({of_images, blocks, Samples(4), {"models.radio_vit_h.layers=8"}})}};
+  runs.insert(runs.end(), images.begin(), images.end());
   std::vector<double> off;
-  const std::string table =
-      TableOf("h200_sxm.json", Steps::kAsNow,
-              {{"text, 4 microbatches", 592.4, text, of_text},
-               {"samples of 6,144 tokens", 445.8, text,
-                With({of_text, {"batch.sequence_length=6144", "data.text_tokens=6144"}})},
-               {"12 experts", 586.9, text, With({of_text, {Experts(12)}})},
-               {"recompute: full", 715.0, text, With({of_text, {"modules.language.recompute=full"}})},
-               {"recompute: elementwise", 599.7, text, With({of_text, {"modules.language.recompute=elementwise"}})},
-               {"2 samples a microbatch", 581.8, text, With({of_text, {"batch.micro_samples=2"}})},
-               {"8 microbatches", 1166.5, text, With({of_text, Samples(8)})},
-               {"images, encoder that learns, recompute of its blocks, 2 microbatches", 769.7, learning,
-                With({of_images, blocks, Samples(2)})},
-               {"4 microbatches", 1513.0, learning, With({of_images, blocks, Samples(4)})},
-               {"frozen encoder, 4 microbatches", 808.0, frozen, With({of_images, Samples(4)})},
-               {"encoder that learns, 8 experts, no recompute of blocks", 1349.0, learning,
-                With({of_images, Samples(4), {"modules.language.recompute=mamba", Experts(8)}})},
-               {"8 layers in the encoder, recompute of its blocks", 867.0, learning,
-                With({of_images, blocks, Samples(4), {"models.radio_vit_h.layers=8"}})}},
-              off);
+  const std::string table = TableOf("h200_sxm.json", Steps::kAsNow, runs, off);
   EXPECT_LE(off[off.size() / 2], 0.03);
   EXPECT_LE(off.back(), 0.08);
   ExpectInDocs(table);
