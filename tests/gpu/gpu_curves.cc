@@ -260,6 +260,10 @@ int Main(int argc, char** argv) {
   Judge judge(argv[1], argv[2]);
   std::vector<RankedLayout> layouts = judge.Fitting(chosen, std::atoi(argv[3]));
   if (few) layouts = Few(layouts);
+  if (layouts.empty()) {
+    std::printf("nothing is judged\nverdict: FAIL\n");
+    return 1;
+  }
   std::printf(
       "GPUs over NCCL against one rank on the CPU, %d steps; worst relative distances, bounds fp32 1e-5 and fp64 1e-9, "
       "TF32 off\n",
