@@ -168,9 +168,9 @@ int ComputeCapability() {
 
 bool SimpleFormTakes(const OuterProducts& task) {
   constexpr int64_t kMostBlocks = 65535;
-  return !task.writes && task.runs > 0 && task.runs <= kMostBlocks && task.rows > 0 && task.inner > 0 &&
-         task.inner % kChunk == 0 && task.inner <= kMostBlocks * kTile && task.width > 0 && task.width % kChunk == 0 &&
-         On(16, task.a) && On(16, task.b) && ComputeCapability() >= 8;
+  return !task.writes && task.parts == 1 && task.runs > 0 && task.runs <= kMostBlocks && task.rows > 0 &&
+         task.inner > 0 && task.inner % kChunk == 0 && task.inner <= kMostBlocks * kTile && task.width > 0 &&
+         task.width % kChunk == 0 && On(16, task.a) && On(16, task.b) && ComputeCapability() >= 8;
 }
 
 cudaError_t LaunchAddOuterProductsOfRunsSimple(const OuterProducts& task, cudaStream_t stream) {

@@ -4,6 +4,8 @@
 // has a warpgroup that loads and two that multiply. These take pieces in turn: while one multiplies, the other adds its
 // finished tile to the sums in memory. So the tensor cores work while 2.5 GB of sums come and go.
 //
+// Where a part of a run ends, rows are loaded in groups of 16, and rows of a group that are not the run's are cleared.
+//
 // A warp adds its share of a tile in shared memory, 8 rows at a time: bulk copies bring the old rows, threads add to
 // them, bulk copies take them back. The first old rows come while the products are summed. On an H200 this takes 0.97
 // ms, and 1.12 ms for seconds on end, when power is what limits it. The products alone take 0.62 and 0.75 ms. Bringing
@@ -22,17 +24,19 @@
 
 #include "executor/kernels/hopper.cuh"
 #include "executor/kernels/outer_products.h"
+#include "executor/kernels/run_parts.cuh"
 
 namespace planwright::executor::ops {
 namespace {
 
 static_assert(kTileHalves == kCluster, "each block of a cluster loads one box of a for both");
 
-constexpr int kBoxes = kStageBytes / kBoxBytes, kMostRuns = 1024;
+constexpr int kBoxes = kStageBytes / kBoxBytes, kMostParts = 1024;  // of all runs
+static_assert(kGroupRows == kProductDepth, "one instruction takes one group of rows");
 
 struct Run {
-  int first = 0, rows = 0;  // its rows
-  int index = 0;            // its matrix
+  int groups = 0;  // of its rows
+  int index = 0;   // its matrix
 };
 
 // A warp stages 8 rows of its tile. The gap behind each lets the 8 rows x 32 bytes that a warp writes at a time meet
@@ -42,9 +46,10 @@ constexpr int kStagedRows = 8, kStagedPitch = kTileColumns + 8;
 struct Shared {
   Ring ring;                        // in a stage: boxes of 64 columns of a, then boxes of 64 columns of b
   uint64_t old[kMultiplyingWarps];  // barriers: old sums have come
-  Run runs[kMostRuns];              // longest first
+  int ends[kMostParts];             // OuterProducts::ends
+  Run runs[kMostParts];             // longest first
   union {
-    int lengths[kMostRuns];  // in the order of runs; until the runs are sorted
+    int lengths[kMostParts];  // in groups, in the order of runs; until the runs are sorted
     alignas(128) float staged[kMultiplyingWarps][kStagedRows][kStagedPitch];
   };
   int busy;  // runs that have rows; all if the task writes
@@ -55,22 +60,27 @@ constexpr int kSharedBytes = static_cast<int>(sizeof(Shared)) + 1024;
 static_assert(kSharedBytes <= 227 * 1024, "a block of Hopper has no more");
 
 struct Shape {
-  int runs = 0;
+  int parts = 0, runs = 0;
   int inner = 0, width = 0;
   int tiles = 0, pairs = 0;  // of one run: pieces of work of a cluster; those beside each other
   bool writes = false;       // OuterProducts::writes
 };
 
-// Clears the rows from `first` to the next multiple of 16 in all boxes of a stage: they belong to no run or to the next
-// one. Swizzling moves elements only within a row, so rows are cleared as they lie. The tensor cores see it.
-__device__ void ClearRows(unsigned char* stage, int first, int thread, int named_barrier) {
-  constexpr int kChunks = 128 / sizeof(uint4);
-  const int rows = (first + kProductDepth - 1) / kProductDepth * kProductDepth - first;
-  for (int i = thread; i < kBoxes * rows * kChunks; i += kWarpgroup) {
-    const int box = i / (rows * kChunks), at = i % (rows * kChunks);
-    reinterpret_cast<uint4*>(stage + box * kBoxBytes + first * 128)[at] = make_uint4(0, 0, 0, 0);
+// Clears, in all boxes of a stage, the rows of the groups from `group` on that are not of the run: they are of another
+// one, or of none. `part`: of that group; it goes on as far as these groups do. Swizzling moves elements only within a
+// row, so rows are cleared as they lie. The tensor cores see it.
+__device__ void ClearOthers(unsigned char* stage, RunPart& part, int group, int thread, int named_barrier) {
+  // A thread clears the same 16 bytes of every second row.
+  const int box = thread / 8 % 8;
+  const uint32_t column = SharedAddress(stage) + box * kBoxBytes + thread % 8 * 16;
+  for (bool more = true; more;) {
+    more = !part.IsLast() && part.End() < group + kBoxGroups;
+    const int end = (part.IsLast() ? kBoxGroups : min(part.End() - group, kBoxGroups)) * kGroupRows;
+    for (int row = (part.FullEnd() - group) * kGroupRows + part.RowsBehindFull() + thread / 64; row < end; row += 2)
+      if (box < kBoxes) asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(column + row * 128), "r"(0));
+    if (more) part.Next();
   }
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  ShowToBulk();
   WaitAtNamed(named_barrier, kWarpgroup);
 }
 
@@ -143,18 +153,21 @@ struct Stager {
 // ---- The work of a block ----
 
 // All blocks find the same order: by length, then by index.
-__device__ void SortRuns(Shared& shared, const int* ends, int runs, bool writes) {
+__device__ void SortRuns(Shared& shared, const int* ends, const Shape& shape) {
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread == 0) shared.busy = runs;
-  for (int e = thread; e < runs; e += kThreads) shared.lengths[e] = max(ends[e] - (e == 0 ? 0 : ends[e - 1]), 0);
+  if (thread == 0) shared.busy = shape.runs;
+  for (int i = thread; i < shape.parts * shape.runs; i += kThreads) shared.ends[i] = ends[i];
   __syncthreads();
-  for (int e = thread; e < runs; e += kThreads) {
+  for (int e = thread; e < shape.runs; e += kThreads)
+    shared.lengths[e] = RunPart::GroupsOf(shared.ends, shape.parts, shape.runs, e);
+  __syncthreads();
+  for (int e = thread; e < shape.runs; e += kThreads) {
     const int length = shared.lengths[e];
     int rank = 0;
-    for (int other = 0; other < runs; ++other)
+    for (int other = 0; other < shape.runs; ++other)
       rank += shared.lengths[other] > length || (shared.lengths[other] == length && other < e);
-    shared.runs[rank] = {e == 0 ? 0 : ends[e - 1], length, e};
-    if (length == 0 && !writes) atomicMin(&shared.busy, rank);
+    shared.runs[rank] = {length, e};
+    if (length == 0 && !shape.writes) atomicMin(&shared.busy, rank);
   }
 }
 
@@ -162,81 +175,101 @@ __device__ void SortRuns(Shared& shared, const int* ends, int runs, bool writes)
 struct Piece {
   __device__ Piece(const Shared& shared, const Shape& shape, int index)
       : run(shared.runs[index / shape.tiles]), inner0(index % shape.tiles / shape.pairs * kTileRows),
-        width0((index % shape.tiles % shape.pairs * kCluster + static_cast<int>(blockIdx.x) % kCluster) *
-               kTileColumns) {}
+        width0((index % shape.tiles % shape.pairs * kCluster + static_cast<int>(blockIdx.x) % kCluster) * kTileColumns),
+        part(shared.ends, shape.parts, shape.runs, run.index) {}
 
   Run run;
   int inner0, width0;  // where the tile of this block begins
+  RunPart part;        // from the first on
 };
 
+// Loads a stage: 64 rows of the run, from `group` on. `part`: of that group.
+__device__ void LoadStage(unsigned char* stage, const PartMaps& a, const PartMaps& b, const Piece& piece, RunPart part,
+                          int group, uint64_t* full) {
+  const int block = static_cast<int>(blockIdx.x) % kCluster;
+  const auto load = [&](const CUtensorMap& of_a, const CUtensorMap& of_b, int offset, int row) {
+    LoadBoxForBoth(stage + block * kBoxBytes + offset, of_a, piece.inner0 + block * kBox, row, full);
+    for (int i = 0; i < kTileColumns / kBox; ++i)
+      LoadBox(stage + (kTileHalves + i) * kBoxBytes + offset, of_b, piece.width0 + i * kBox, row, full);
+  };
+  if (part.FillsBox(group)) return load(a.boxes, b.boxes, 0, part.Row(group));
+  int rows[kBoxGroups];
+  part.RowsOfBox(rows, group);
+#pragma unroll
+  for (int i = 0; i < kBoxGroups; ++i) load(a.groups, b.groups, i * kGroupBytes, rows[i]);
+}
+
 // One thread loads the rows of all pieces, 64 at a time, as stages become free in both blocks of the cluster.
-__device__ void Load(Shared& shared, const CUtensorMap& a, const CUtensorMap& b, const Shape& shape) {
-  const int block = static_cast<int>(blockIdx.x) % kCluster, clusters = static_cast<int>(gridDim.x) / kCluster;
-  const int pieces = shared.busy * shape.tiles;
+__device__ void Load(Shared& shared, const PartMaps& a, const PartMaps& b, const Shape& shape) {
+  const int clusters = static_cast<int>(gridDim.x) / kCluster, pieces = shared.busy * shape.tiles;
   Turn turn(0);
   for (int index = static_cast<int>(blockIdx.x) / kCluster; index < pieces; index += clusters) {
     const Piece piece(shared, shape, index);
-    for (int row = 0; row < piece.run.rows; row += kBox, turn.Advance()) {
-      unsigned char* stage = shared.ring.stages[turn.stage];
+    RunPart part = piece.part;
+    for (int group = 0; group < piece.run.groups; group += kBoxGroups, turn.Advance()) {
       uint64_t* full = &shared.ring.full[turn.stage];
+      part.GoTo(group);
       WaitFor(&shared.ring.empty[turn.stage], turn.parity ^ 1);
       ArriveExpecting(full, kStageBytes);
-      LoadBoxForBoth(stage + block * kBoxBytes, a, piece.inner0 + block * kBox, piece.run.first + row, full);
-      for (int i = 0; i < kTileColumns / kBox; ++i)
-        LoadBox(stage + (kTileHalves + i) * kBoxBytes, b, piece.width0 + i * kBox, piece.run.first + row, full);
+      LoadStage(shared.ring.stages[turn.stage], a, b, piece, part, group, full);
     }
   }
 }
 
-// Warpgroup `group` of the two that multiply takes every second piece.
-__device__ void Multiply(Shared& shared, float* matrices, int group, const Shape& shape) {
+// Warpgroup `own` of the two that multiply takes every second piece.
+__device__ void Multiply(Shared& shared, float* matrices, int own, const Shape& shape) {
   const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
   const int clusters = static_cast<int>(gridDim.x) / kCluster, pieces = shared.busy * shape.tiles;
   const int first = static_cast<int>(blockIdx.x) / kCluster;
   const int64_t size = static_cast<int64_t>(shape.inner) * shape.width;
-  const int warp = group * kWarpgroup / 32 + thread / 32;
+  const int warp = own * kWarpgroup / 32 + thread / 32;
   Stager stager = {shared.staged[warp], &shared.old[warp], shape.writes};
   uint32_t blocks = 0;  // of 64 rows, of all pieces before
   for (int index = first, number = 0; index < pieces; index += clusters, ++number) {
     const Piece piece(shared, shape, index);
     Turn turn(blocks);
-    blocks += (piece.run.rows + kBox - 1) / kBox;
-    if (number % 2 != group) continue;
+    blocks += (piece.run.groups + kBoxGroups - 1) / kBoxGroups;
+    if (number % 2 != own) continue;
     float* matrix = matrices + piece.run.index * size;
     stager.BringOld(WarpRows(matrix, piece.inner0, piece.width0, thread, shape), 0);
     // Until the rows of the piece before have come, the barriers of this piece may be a round behind.
-    if (number > 0) WaitAtNamed(group == 0 ? kTurnOfFirst : kTurnOfSecond, 2 * kWarpgroup);
+    if (number > 0) WaitAtNamed(own == 0 ? kTurnOfFirst : kTurnOfSecond, 2 * kWarpgroup);
 
     float sums[kTileHalves][kEach];
     Clear(sums);
-    int unreleased = -1;
-    for (int row = kBox; row <= piece.run.rows; row += kBox, turn.Advance()) {
-      WaitFor(&shared.ring.full[turn.stage], turn.parity);
-      BeginProducts();
+    RunPart part = piece.part;
+    int unreleased = -1, group = 0;
+    while (group < piece.run.groups) {
+      part.GoTo(group);
+      for (const int full = part.FullEnd(); group + kBoxGroups <= full; group += kBoxGroups, turn.Advance()) {
+        WaitFor(&shared.ring.full[turn.stage], turn.parity);
+        BeginProducts();
 #pragma unroll
-      for (int step = 0; step < kBox / kProductDepth; ++step)
-        AddProducts<Along::kOwn, Along::kOwn>(sums, shared.ring.stages[turn.stage], step);
-      CommitProducts();
-      WaitForProducts<1>();  // those of the stage before
-      if (unreleased >= 0) shared.ring.Release(unreleased);
-      unreleased = turn.stage;
-    }
-    const int rest = piece.run.rows % kBox;
-    if (rest > 0) {
+        for (int step = 0; step < kBox / kProductDepth; ++step)
+          AddProducts<Along::kOwn, Along::kOwn>(sums, shared.ring.stages[turn.stage], step);
+        CommitProducts();
+        WaitForProducts<1>();  // those of the stage before
+        if (unreleased >= 0) shared.ring.Release(unreleased);
+        unreleased = turn.stage;
+      }
+      if (group == part.End()) continue;
       WaitFor(&shared.ring.full[turn.stage], turn.parity);
-      ClearRows(shared.ring.stages[turn.stage], rest, thread, group == 0 ? kWithinFirst : kWithinSecond);
+      ClearOthers(shared.ring.stages[turn.stage], part, group, thread, own == 0 ? kWithinFirst : kWithinSecond);
 #pragma unroll 1
-      for (int step = 0; step * kProductDepth < rest; ++step) {
+      for (int step = 0; step < min(kBoxGroups, piece.run.groups - group); ++step) {
         BeginProducts();
         AddProducts<Along::kOwn, Along::kOwn>(sums, shared.ring.stages[turn.stage], step);
         CommitProducts();
       }
+      WaitForProducts<1>();
+      if (unreleased >= 0) shared.ring.Release(unreleased);
+      unreleased = turn.stage;
+      group += kBoxGroups, turn.Advance();
     }
-    if (index + clusters < pieces) ArriveAtNamed(group == 0 ? kTurnOfSecond : kTurnOfFirst, 2 * kWarpgroup);
+    if (index + clusters < pieces) ArriveAtNamed(own == 0 ? kTurnOfSecond : kTurnOfFirst, 2 * kWarpgroup);
     WaitForProducts<0>();
     Settle(sums);
     if (unreleased >= 0) shared.ring.Release(unreleased);
-    if (rest > 0) shared.ring.Release(turn.stage);
 
     stager.AddTile(sums, WarpRows(matrix, piece.inner0, piece.width0, thread, shape));
   }
@@ -244,11 +277,11 @@ __device__ void Multiply(Shared& shared, float* matrices, int group, const Shape
 }
 
 __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kCluster, 1, 1)
-    OuterProductsKernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, float* sums,
+    OuterProductsKernel(const __grid_constant__ PartMaps a, const __grid_constant__ PartMaps b, float* sums,
                         const int* ends, const __grid_constant__ Shape shape) {
   extern __shared__ unsigned char memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory + (1024 - SharedAddress(memory) % 1024) % 1024);
-  SortRuns(shared, ends, shape.runs, shape.writes);
+  SortRuns(shared, ends, shape);
   ShowToBulk();  // old sums will come to where lengths were
   if (threadIdx.x == 0) {
     shared.ring.PrepareBarriers();
@@ -257,7 +290,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kCluster, 1, 1)
   }
   WaitForCluster();
 
-  DivideWork([&] { Load(shared, a, b, shape); }, [&](int group) { Multiply(shared, sums, group, shape); });
+  DivideWork([&] { Load(shared, a, b, shape); }, [&](int own) { Multiply(shared, sums, own, shape); });
 }
 
 // ---- On the host ----
@@ -269,23 +302,29 @@ int64_t Tiles(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
 bool HopperTakes(const OuterProducts& task) {
   constexpr int64_t kLimit = std::numeric_limits<int>::max() - 2 * kCluster * kTileColumns;
   const auto on_16_bytes = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; };
-  return task.runs > 0 && task.runs <= kMostRuns && task.rows > 0 && task.rows <= kLimit && task.inner > 0 &&
+  return task.parts > 0 && task.runs > 0 && task.parts <= kMostParts && task.runs <= kMostParts &&
+         task.parts * task.runs <= kMostParts && task.rows > 0 && task.rows <= kLimit && task.inner > 0 &&
          task.inner <= kLimit && task.inner % 8 == 0 && task.width > 0 && task.width <= kLimit && task.width % 8 == 0 &&
          task.runs * Tiles(task.inner, kTileRows) * Tiles(task.width, kCluster * kTileColumns) <= kLimit &&
          on_16_bytes(task.sums) && on_16_bytes(task.a) && on_16_bytes(task.b) && DeviceIsHopper();
 }
 
 cudaError_t LaunchAddOuterProductsOfRuns(const OuterProducts& task, cudaStream_t stream) {
-  CUtensorMap a, b;
-  cudaError_t error = MapBoxes(&a, task.a, task.rows, task.inner);
-  if (error == cudaSuccess) error = MapBoxes(&b, task.b, task.rows, task.width);
+  PartMaps a, b;
+  cudaError_t error = MapParts(&a, task.a, task.rows, task.inner);
+  if (error == cudaSuccess) error = MapParts(&b, task.b, task.rows, task.width);
   if (error == cudaSuccess)
     error = cudaFuncSetAttribute(OuterProductsKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
   if (error != cudaSuccess) return error;
 
   const int64_t pairs = Tiles(task.width, kCluster * kTileColumns), tiles = Tiles(task.inner, kTileRows) * pairs;
-  const Shape shape = {static_cast<int>(task.runs), static_cast<int>(task.inner), static_cast<int>(task.width),
-                       static_cast<int>(tiles),     static_cast<int>(pairs),      task.writes};
+  const Shape shape = {static_cast<int>(task.parts),
+                       static_cast<int>(task.runs),
+                       static_cast<int>(task.inner),
+                       static_cast<int>(task.width),
+                       static_cast<int>(tiles),
+                       static_cast<int>(pairs),
+                       task.writes};
   const int64_t processors = DeviceAttribute(cudaDevAttrMultiProcessorCount);
   const int64_t clusters = std::min(std::max<int64_t>(processors / kCluster, 1), task.runs * tiles);
   OuterProductsKernel<<<static_cast<unsigned>(clusters * kCluster), kThreads, kSharedBytes, stream>>>(a, b, task.sums,

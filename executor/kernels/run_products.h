@@ -16,14 +16,15 @@ struct RunProducts {
   const __nv_bfloat16* x = nullptr;         // [rows, inner]
   const __nv_bfloat16* matrices = nullptr;  // [runs, inner, width], or the transposed ones, [runs, width, inner]
   bool transposed = false;
-  // [runs], on the device, ascending: the row behind each run. Runs may be empty. The last end may be less than `rows`:
-  // rows behind it have no influence and are not written.
+  // [parts, runs], on the device, ascending: the row behind each part of each run. A run's rows are those of all of its
+  // parts. Both may be empty. The last end may be less than `rows`: rows behind it have no influence and are not
+  // written.
   const int* ends = nullptr;
-  int64_t runs = 0, rows = 0, inner = 0, width = 0;
+  int64_t parts = 1, runs = 0, rows = 0, inner = 0, width = 0;
 };
 
 // Whether the kernel takes a task: compute capability 9.0, inner a multiple of 64 and width of 8, tensors on 16 bytes,
-// at least one row, run and element, at most 1,024 runs, and fewer than 2^31 rows of each tensor.
+// at least one row, run and element, at most 1,024 parts of all runs, and fewer than 2^31 rows of each tensor.
 bool HopperTakes(const RunProducts& task);
 
 // Products are exact, sums are fp32 in an order that only `inner` decides, and are rounded to bf16 once: the same task

@@ -5,40 +5,47 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 
+#include <numeric>
+
 #include "executor/base/tensors.h"
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 
 ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t rows, at::Device device)
-    : experts_(local_experts) {
+    : experts_(local_experts), device_(device), ends_(static_cast<size_t>(local_experts)) {
   TORCH_CHECK(counts.numel() % experts_ == 0, "counts of shape ", counts.sizes(), " for ", experts_, " local experts");
-  const int64_t L = experts_, sources = counts.numel() / L;
   const at::Tensor host = counts.cpu().contiguous();
   const int64_t* count = host.const_data_ptr<int64_t>();
-  std::vector<int64_t> start(sources * L + 1, 0);  // first received row of (source, expert)
-  for (int64_t i = 0; i < sources * L; ++i) start[i + 1] = start[i] + count[i];
-  TORCH_CHECK(start.back() == rows, "the counts add up to ", start.back(), " rows, but there are ", rows);
-
-  const at::Tensor index = at::empty({rows}, at::TensorOptions(at::kLong));
-  int64_t* next = index.data_ptr<int64_t>();
-  int64_t sorted = 0;
-  for (int64_t e = 0; e < L; ++e) {
-    for (int64_t p = 0; p < sources; ++p) {
-      for (int64_t row = start[p * L + e]; row < start[p * L + e + 1]; ++row) next[sorted++] = row;
-    }
-    ends_.push_back(sorted);
+  int64_t all = 0;
+  for (int64_t i = 0; i < counts.numel(); ++i) {
+    arrival_ends_.push_back(all += count[i]);
+    ends_[static_cast<size_t>(i % experts_)] += count[i];
   }
-  // With one source or one expert the two orders are the same.
-  if (sources > 1 && L > 1) index_ = ToDevice(index, device);
+  TORCH_CHECK(all == rows, "the counts add up to ", all, " rows, but there are ", rows);
+  std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+}
+
+const at::Tensor& ExpertRows::index() const {
+  if (index_.defined()) return index_;
+  const at::Tensor index = at::empty({ends_.empty() ? 0 : ends_.back()}, at::TensorOptions(at::kLong));
+  int64_t* next = index.data_ptr<int64_t>();
+  for (size_t expert = 0; expert < ends_.size(); ++expert) {
+    for (size_t i = expert; i < arrival_ends_.size(); i += ends_.size()) {
+      const int64_t begin = i == 0 ? 0 : arrival_ends_[i - 1], end = arrival_ends_[i];
+      std::iota(next, next + (end - begin), begin);
+      next += end - begin;
+    }
+  }
+  return index_ = ToDevice(index, device_);
 }
 
 at::Tensor ExpertRows::Sort(const at::Tensor& received) const {
-  return index_.defined() ? received.index_select(0, index_) : received;
+  return in_order() ? received : received.index_select(0, index());
 }
 
 at::Tensor ExpertRows::Unsort(const at::Tensor& by_expert) const {
-  return index_.defined() ? at::empty_like(by_expert).index_copy_(0, index_, by_expert) : by_expert;
+  return in_order() ? by_expert : at::empty_like(by_expert).index_copy_(0, index(), by_expert);
 }
 
 at::Tensor ExpertRows::Product(const at::Tensor& x, const at::Tensor& matrices) const {

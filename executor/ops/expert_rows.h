@@ -21,7 +21,7 @@ class ExpertRows {
   virtual at::Tensor Sort(const at::Tensor& received) const;     // from the order of arrival to that of experts
   virtual at::Tensor Unsort(const at::Tensor& by_expert) const;  // and back
 
-  // Rows of an expert. Only where the host knows them.
+  // Rows of an expert. Only where the host knows them, and these are by expert.
   int64_t length(int64_t expert) const { return ends_[expert] - first(expert); }
 
   // x [X,i] by expert, matrices [L,i,o] -> [X,o] by expert: the rows of expert e times matrices[e].
@@ -32,19 +32,26 @@ class ExpertRows {
 
  protected:
   // Of one source rank, so that the rows are in order already; the host learns nothing about them.
-  static ExpertRows InOrder(int64_t local_experts) { return ExpertRows(local_experts); }
+  static ExpertRows InOrder(int64_t local_experts, at::Device device) { return {local_experts, device}; }
   ExpertRows(const ExpertRows&) = default;
 
+  // Ends of each expert's rows; empty if only the device knows them.
   const std::vector<int64_t>& ends() const { return ends_; }
-  const at::Tensor& index() const { return index_; }
+  // Where the rows of each expert from each source rank end, in the order of arrival [P,L]; empty as above.
+  const std::vector<int64_t>& arrival_ends() const { return arrival_ends_; }
+  // Whether the two orders are the same: there is one source rank or one expert.
+  bool in_order() const { return ends_.size() < 2 || arrival_ends_.size() == ends_.size(); }
+  // i64 [X], on the device: the received row of each sorted row. Made when it is first asked for.
+  const at::Tensor& index() const;
 
  private:
-  explicit ExpertRows(int64_t local_experts) : experts_(local_experts) {}
+  ExpertRows(int64_t local_experts, at::Device device) : experts_(local_experts), device_(device) {}
   int64_t first(int64_t expert) const { return expert == 0 ? 0 : ends_[expert - 1]; }
 
   const int64_t experts_;
-  std::vector<int64_t> ends_;  // end of each expert's rows; empty if only the device knows them
-  at::Tensor index_;           // i64 [X]: the received row of each sorted row; undefined if the order is the same
+  const at::Device device_;
+  std::vector<int64_t> ends_, arrival_ends_;
+  mutable at::Tensor index_;
 };
 
 }  // namespace planwright::executor::ops

@@ -8,8 +8,8 @@
 //                  adds to the gradients of up and down. The first of a step writes them
 //                  (ComputeContext::writes_gradients)
 //
-// Inputs and outputs have the order in which rows were received (by source rank, local expert, token), except `pre`,
-// the result of up before the activation, which is kept in order of experts for the backward. Products have the dtype
+// Inputs and outputs have the order in which rows were received (by source rank, local expert, token), also `pre`, the
+// result of up before the activation. Products have the dtype
 // of the rows, the activation is computed in fp32 (fp64), and gradients of weights are added in the dtype of their
 // buffers. The backward reads the rows, their weights and pre (docs/model/mixture_of_experts.md#backward).
 #include "executor/ops/experts.h"
@@ -26,14 +26,15 @@ Tensors ExpertsOfRows(const ExpertRows& order, const ComputeContext& context) {
   // The weight multiplies the activation and not the output of down. So its gradient follows from that of the
   // activation, and nothing else is kept for it.
   const at::Tensor act = Wide(pre).relu().square_().mul_(order.Sort(context.inputs[1]).unsqueeze(-1));
-  return {order.Unsort(order.Product(Narrow(act, received), down.transpose(1, 2))), pre};
+  return {order.Unsort(order.Product(Narrow(act, received), down.transpose(1, 2))), order.Unsort(pre)};
 }
 
 Tensors ExpertsGradOfRows(const ExpertRows& order, const ComputeContext& context) {
   const at::Tensor &up = context.parameters[0], &down = context.parameters[1], &received = context.inputs[1];
   const at::Tensor dout = order.Sort(context.inputs[0]), rows = order.Sort(received);
   const at::Tensor weight = Wide(order.Sort(context.inputs[2])).unsqueeze(-1);
-  const at::Tensor positive = Wide(context.inputs[3]).relu(), squared = positive.square();  // d(relu(x)^2) = 2 relu(x)
+  const at::Tensor positive = Wide(order.Sort(context.inputs[3])).relu(),
+                   squared = positive.square();  // d(relu(x)^2) = 2 relu(x)
 
   if (context.learns())
     order.AddOuterProducts(context.gradients[1], dout, Narrow(squared * weight, rows), context.writes_gradients);

@@ -8,8 +8,7 @@
 //                        adds to the gradients of gate_up and down. The first of a step writes them
 //                        (ComputeContext::writes_gradients)
 //
-// Orders of rows and precision are those of `experts` (experts.cc): pre is in order of experts, the activation is
-// computed in fp32 (fp64).
+// Orders of rows and precision are those of `experts` (experts.cc): the activation is computed in fp32 (fp64).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 
@@ -40,14 +39,14 @@ Tensors GatedExpertsOfRows(const ExpertRows& order, const ComputeContext& contex
   const at::Tensor pre = order.Product(order.Sort(received), gate_up.transpose(1, 2));
   // The weight multiplies the activation, as in `experts`: nothing else is kept for its gradient.
   const at::Tensor act = GatedRows(context, pre).activation().mul_(order.Sort(context.inputs[1]).unsqueeze(-1));
-  return {order.Unsort(order.Product(Narrow(act, received), down.transpose(1, 2))), pre};
+  return {order.Unsort(order.Product(Narrow(act, received), down.transpose(1, 2))), order.Unsort(pre)};
 }
 
 Tensors GatedExpertsGradOfRows(const ExpertRows& order, const ComputeContext& context) {
   const at::Tensor &gate_up = context.parameters[0], &down = context.parameters[1], &received = context.inputs[1];
   const at::Tensor dout = order.Sort(context.inputs[0]), rows = order.Sort(received);
   const at::Tensor weight = Wide(order.Sort(context.inputs[2])).unsqueeze(-1);
-  const GatedRows parts(context, context.inputs[3]);
+  const GatedRows parts(context, order.Sort(context.inputs[3]));
   const at::Tensor act = parts.activation();
 
   if (context.learns())

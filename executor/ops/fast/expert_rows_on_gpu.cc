@@ -60,37 +60,67 @@ bool LibTorchTakesMatrices(const at::Tensor& matrices) {
 
 }  // namespace
 
-ExpertRowsOnGpu::ExpertRowsOnGpu(const at::Tensor& counts, int64_t local_experts, int64_t rows, at::Device device)
-    : ExpertRows(counts.is_cpu() ? ExpertRows(counts, local_experts, rows, device) : InOrder(local_experts)) {
+ExpertRowsOnGpu::ExpertRowsOnGpu(const at::Tensor& counts, const at::Tensor& up, const at::Tensor& received)
+    : ExpertRows(counts.is_cpu() ? ExpertRows(counts, up.size(0), received.size(0), received.device())
+                                 : InOrder(up.size(0), received.device())),
+      device_(received.device()) {
   if (counts.is_cpu()) {
-    device_ends_ = ToDevice(at::tensor(ends(), at::kInt), device);
+    const int64_t sources = counts.numel() / up.size(0);
+    if (!in_order() && MultipliesOnHopper(received, up.transpose(1, 2), sources))
+      parts_ = ToDevice(at::tensor(arrival_ends(), at::kInt).view({sources, up.size(0)}), device_);
     return;
   }
-  TORCH_CHECK(counts.numel() == local_experts, "row counts of several source ranks must be on the host, not on ",
+  TORCH_CHECK(counts.numel() == up.size(0), "row counts of several source ranks must be on the host, not on ",
               counts.device());
-  device_ends_ = EndsOfRuns(counts, rows);
+  sorted_ends_ = EndsOfRuns(counts, received.size(0));
+}
+
+const at::Tensor& ExpertRowsOnGpu::sorted_ends() const {
+  if (!sorted_ends_.defined()) sorted_ends_ = ToDevice(at::tensor(ends(), at::kInt), device_);
+  return sorted_ends_;
 }
 
 at::Tensor ExpertRowsOnGpu::Sort(const at::Tensor& received) const {
-  return index().defined() && HasMovableRows(received) ? GatherRows(received, index()) : ExpertRows::Sort(received);
+  return parts_.defined() ? received : Sorted(received);
 }
 
 at::Tensor ExpertRowsOnGpu::Unsort(const at::Tensor& by_expert) const {
-  return index().defined() && HasMovableRows(by_expert) ? ScatterRows(by_expert, index())
-                                                        : ExpertRows::Unsort(by_expert);
+  return parts_.defined() ? by_expert : Unsorted(by_expert);
+}
+
+at::Tensor ExpertRowsOnGpu::Sorted(const at::Tensor& received) const {
+  return !in_order() && HasMovableRows(received) ? GatherRows(received, index()) : ExpertRows::Sort(received);
+}
+
+at::Tensor ExpertRowsOnGpu::Unsorted(const at::Tensor& by_expert) const {
+  return !in_order() && HasMovableRows(by_expert) ? ScatterRows(by_expert, index()) : ExpertRows::Unsort(by_expert);
 }
 
 at::Tensor ExpertRowsOnGpu::Product(const at::Tensor& x, const at::Tensor& matrices) const {
-  if (MultipliesOnHopper(x, matrices)) return GroupedProduct(x, matrices, device_ends_);
-  if (LibTorchTakes(x) && LibTorchTakesMatrices(matrices)) return at::_grouped_mm(x, matrices, device_ends_);
-  return ends().empty() ? GroupedProduct(x, matrices, device_ends_) : ExpertRows::Product(x, matrices);
+  if (!parts_.defined()) return SortedProduct(x, matrices);
+  if (MultipliesOnHopper(x, matrices, parts_.size(0))) return GroupedProduct(x, matrices, parts_);
+  return Unsorted(SortedProduct(Sorted(x), matrices));
 }
 
 void ExpertRowsOnGpu::AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b,
                                        bool writes) const {
+  if (!parts_.defined()) return AddSortedOuterProducts(sums, a, b, writes);
+  if (AddsOuterProductsOnTensorCores(sums, a, b, parts_.size(0)))
+    return AddGroupedOuterProducts(sums, a, b, parts_, writes);
+  AddSortedOuterProducts(sums, Sorted(a), Sorted(b), writes);
+}
+
+at::Tensor ExpertRowsOnGpu::SortedProduct(const at::Tensor& x, const at::Tensor& matrices) const {
+  if (MultipliesOnHopper(x, matrices)) return GroupedProduct(x, matrices, sorted_ends());
+  if (LibTorchTakes(x) && LibTorchTakesMatrices(matrices)) return at::_grouped_mm(x, matrices, sorted_ends());
+  return ends().empty() ? GroupedProduct(x, matrices, sorted_ends()) : ExpertRows::Product(x, matrices);
+}
+
+void ExpertRowsOnGpu::AddSortedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b,
+                                             bool writes) const {
   // Tensor cores take all experts at once. Without them a product for each is faster, if the host knows their rows.
   if (ends().empty() || AddsOuterProductsOnTensorCores(sums, a, b))
-    return AddGroupedOuterProducts(sums, a, b, device_ends_, writes);
+    return AddGroupedOuterProducts(sums, a, b, sorted_ends(), writes);
   ExpertRows::AddOuterProducts(sums, a, b, writes);
 }
 

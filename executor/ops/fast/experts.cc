@@ -27,22 +27,22 @@ bool TakesExpertsGrad(const ComputeBinding& /*binding*/) { return true; }
 
 Tensors FastExperts(const ComputeContext& context) {
   const at::Tensor &received = context.inputs[0], &up = context.parameters[0], &down = context.parameters[1];
-  const ExpertRowsOnGpu order(context.inputs[2], up.size(0), received.size(0), received.device());
+  const ExpertRowsOnGpu order(context.inputs[2], up, received);
   if (!ActivationTakes(received, context.inputs[1]) || up.size(1) % 8 != 0) return ExpertsOfRows(order, context);
   const at::Tensor pre = order.Product(order.Sort(received), up.transpose(1, 2));
   const at::Tensor weights = order.Sort(context.inputs[1]).contiguous(), act = at::empty_like(pre);
   LaunchExpertActivation(Elements<__nv_bfloat16>(pre), Elements<float>(weights), pre.size(0), pre.size(1),
                          Elements<__nv_bfloat16>(act), CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  return {order.Unsort(order.Product(act, down.transpose(1, 2))), pre};
+  return {order.Unsort(order.Product(act, down.transpose(1, 2))), order.Unsort(pre)};
 }
 
 Tensors FastExpertsGrad(const ComputeContext& context) {
-  const at::Tensor &up = context.parameters[0], &down = context.parameters[1], &pre = context.inputs[3];
-  const ExpertRowsOnGpu order(context.inputs[4], up.size(0), context.inputs[1].size(0), pre.device());
-  if (!ActivationTakes(context.inputs[1], context.inputs[2]) || !HasAlignedRows(pre))
+  const at::Tensor &up = context.parameters[0], &down = context.parameters[1], &received = context.inputs[1];
+  const ExpertRowsOnGpu order(context.inputs[4], up, received);
+  if (!ActivationTakes(received, context.inputs[2]) || !HasAlignedRows(context.inputs[3]))
     return ExpertsGradOfRows(order, context);
-  const at::Tensor weights = order.Sort(context.inputs[2]).contiguous();
+  const at::Tensor weights = order.Sort(context.inputs[2]).contiguous(), pre = order.Sort(context.inputs[3]);
   at::Tensor dout = order.Sort(context.inputs[0]);
   const at::Tensor dpre = order.Product(dout, down);  // dact, until the kernel turns it into dpre in place
   const at::Tensor dweights = at::empty({dpre.size(0)}, weights.options());
@@ -55,7 +55,7 @@ Tensors FastExpertsGrad(const ComputeContext& context) {
   if (context.learns()) {
     order.AddOuterProducts(context.gradients[1], dout, act, context.writes_gradients);
     act.reset(), dout.reset();  // memory for what follows
-    order.AddOuterProducts(context.gradients[0], dpre, order.Sort(context.inputs[1]), context.writes_gradients);
+    order.AddOuterProducts(context.gradients[0], dpre, order.Sort(received), context.writes_gradients);
   }
   return {order.Unsort(order.Product(dpre, up)), order.Unsort(dweights)};
 }

@@ -28,7 +28,7 @@ bool TakesGatedExpertsGrad(const ComputeBinding& /*binding*/) { return true; }
 
 Tensors FastGatedExperts(const ComputeContext& context) {
   const at::Tensor &received = context.inputs[0], &gate_up = context.parameters[0], &down = context.parameters[1];
-  const ExpertRowsOnGpu order(context.inputs[2], gate_up.size(0), received.size(0), received.device());
+  const ExpertRowsOnGpu order(context.inputs[2], gate_up, received);
   if (!KernelTakes(context, received, context.inputs[1])) return GatedExpertsOfRows(order, context);
   const at::Tensor pre = order.Product(order.Sort(received), gate_up.transpose(1, 2));
   const GatedShape shape = {pre.size(0), pre.size(1) / 2};
@@ -36,15 +36,15 @@ Tensors FastGatedExperts(const ComputeContext& context) {
                    act = at::empty({shape.rows, shape.width}, pre.options());
   LaunchGatedActivation(Elements<Bf16>(pre), Elements<float>(weights), shape, Elements<Bf16>(act), CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  return {order.Unsort(order.Product(act, down.transpose(1, 2))), pre};
+  return {order.Unsort(order.Product(act, down.transpose(1, 2))), order.Unsort(pre)};
 }
 
 Tensors FastGatedExpertsGrad(const ComputeContext& context) {
-  const at::Tensor &gate_up = context.parameters[0], &down = context.parameters[1], &pre = context.inputs[3];
-  const ExpertRowsOnGpu order(context.inputs[4], gate_up.size(0), context.inputs[1].size(0), pre.device());
-  if (!KernelTakes(context, context.inputs[1], context.inputs[2]) || !HasAlignedRows(pre))
+  const at::Tensor &gate_up = context.parameters[0], &down = context.parameters[1], &received = context.inputs[1];
+  const ExpertRowsOnGpu order(context.inputs[4], gate_up, received);
+  if (!KernelTakes(context, received, context.inputs[2]) || !HasAlignedRows(context.inputs[3]))
     return GatedExpertsGradOfRows(order, context);
-  const at::Tensor weights = order.Sort(context.inputs[2]).contiguous();
+  const at::Tensor weights = order.Sort(context.inputs[2]).contiguous(), pre = order.Sort(context.inputs[3]);
   at::Tensor dout = order.Sort(context.inputs[0]), act = order.Product(dout, down);  // its gradient, until the kernel
   const at::Tensor dpre = at::empty_like(pre), dweights = at::empty({pre.size(0)}, weights.options());
   LaunchWeightedGatedActivationGradient(Elements<Bf16>(act), Elements<Bf16>(pre), Elements<float>(weights),
@@ -54,7 +54,7 @@ Tensors FastGatedExpertsGrad(const ComputeContext& context) {
   if (context.learns()) {
     order.AddOuterProducts(context.gradients[1], dout, act, context.writes_gradients);
     act.reset(), dout.reset();  // memory for what follows
-    order.AddOuterProducts(context.gradients[0], dpre, order.Sort(context.inputs[1]), context.writes_gradients);
+    order.AddOuterProducts(context.gradients[0], dpre, order.Sort(received), context.writes_gradients);
   }
   return {order.Unsort(order.Product(dpre, gate_up)), order.Unsort(dweights)};
 }

@@ -13,17 +13,20 @@ namespace {
 
 void CheckRuns(const at::Tensor& rows, const at::Tensor& ends, int64_t experts) {
   TORCH_CHECK(rows.is_cuda() && ends.is_cuda() && ends.scalar_type() == at::kInt && ends.is_contiguous() &&
-                  ends.numel() == experts,
-              "ends must be i32 [", experts, "], contiguous and on the rows' GPU; got ", ends.toString(), " ",
-              ends.sizes());
+                  ends.dim() > 0 && ends.dim() < 3 && ends.size(-1) == experts,
+              "ends must be i32 [", experts, "] or [parts, ", experts, "], contiguous and on the rows' GPU; got ",
+              ends.toString(), " ", ends.sizes());
 }
+
+int64_t PartsOf(const at::Tensor& ends) { return ends.dim() == 2 ? ends.size(0) : 1; }
 
 __nv_bfloat16* BFloat16(const at::Tensor& tensor) { return static_cast<__nv_bfloat16*>(tensor.data_ptr()); }
 
-OuterProducts TaskOf(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b) {
+OuterProducts TaskOf(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, int64_t parts) {
   return {.sums = sums.mutable_data_ptr<float>(),
           .a = BFloat16(a),
           .b = BFloat16(b),
+          .parts = parts,
           .runs = sums.size(0),
           .rows = a.size(0),
           .inner = sums.size(1),
@@ -31,10 +34,11 @@ OuterProducts TaskOf(const at::Tensor& sums, const at::Tensor& a, const at::Tens
 }
 
 // `out` and the ends are still to come.
-RunProducts TaskOf(const at::Tensor& x, const at::Tensor& matrices) {
+RunProducts TaskOf(const at::Tensor& x, const at::Tensor& matrices, int64_t parts) {
   return {.x = BFloat16(x),
           .matrices = BFloat16(matrices),
           .transposed = !matrices.is_contiguous(),
+          .parts = parts,
           .runs = matrices.size(0),
           .rows = x.size(0),
           .inner = matrices.size(1),
@@ -43,10 +47,10 @@ RunProducts TaskOf(const at::Tensor& x, const at::Tensor& matrices) {
 
 }  // namespace
 
-bool MultipliesOnHopper(const at::Tensor& x, const at::Tensor& matrices) {
+bool MultipliesOnHopper(const at::Tensor& x, const at::Tensor& matrices, int64_t parts) {
   const bool bf16 = x.is_cuda() && x.scalar_type() == at::kBFloat16 && matrices.scalar_type() == at::kBFloat16 &&
                     x.is_contiguous() && (matrices.is_contiguous() || matrices.transpose(1, 2).is_contiguous());
-  return bf16 && HopperTakes(TaskOf(x, matrices));
+  return bf16 && HopperTakes(TaskOf(x, matrices, parts));
 }
 
 at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const at::Tensor& ends) {
@@ -60,13 +64,15 @@ at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const
                               matrices.size(2)};
   const MatrixStrides strides = {matrices.stride(0), matrices.stride(1), matrices.stride(2)};
   const cudaStream_t stream = at::cuda::getCurrentCUDAStream();
-  if (MultipliesOnHopper(rows, matrices)) {
-    RunProducts task = TaskOf(rows, matrices);
+  const int64_t parts = PartsOf(ends);
+  if (MultipliesOnHopper(rows, matrices, parts)) {
+    RunProducts task = TaskOf(rows, matrices, parts);
     task.out = BFloat16(out), task.ends = shape.ends;
     C10_CUDA_CHECK(LaunchProductsOfRuns(task, stream));
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     return out;
   }
+  TORCH_CHECK(parts == 1, "only Hopper's kernel takes runs in parts");
   const auto launch = [&](auto* to, const auto* from, const auto* by) {
     LaunchGroupedProduct(from, by, strides, to, shape, stream);
   };
@@ -92,8 +98,10 @@ void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const 
               "outer products of rows ", a.sizes(), " and ", b.sizes(), " do not fit sums ", sums.sizes());
   if (sums.numel() == 0) return;
   const at::Tensor left = a.contiguous(), right = b.contiguous();
-  const bool tensor_cores = AddsOuterProductsOnTensorCores(sums, left, right),
-             hopper = tensor_cores && HopperTakes(TaskOf(sums, left, right));
+  const int64_t parts = PartsOf(ends);
+  const bool tensor_cores = AddsOuterProductsOnTensorCores(sums, left, right, parts),
+             hopper = tensor_cores && HopperTakes(TaskOf(sums, left, right, parts));
+  TORCH_CHECK(hopper || parts == 1, "only Hopper's kernel takes runs in parts");
   if (writes && !hopper) sums.zero_();
   if (a.size(0) == 0) return;
   const GroupedShape shape = {ends.const_data_ptr<int>(), sums.size(0), a.size(0), sums.size(1), sums.size(2)};
@@ -102,7 +110,7 @@ void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const 
     LaunchGroupedOuterProducts(to, x, y, shape, stream);
   };
   if (tensor_cores) {
-    OuterProducts task = TaskOf(sums, left, right);
+    OuterProducts task = TaskOf(sums, left, right, parts);
     task.ends = shape.ends, task.writes = writes && hopper;
     C10_CUDA_CHECK(hopper ? LaunchAddOuterProductsOfRuns(task, stream)
                           : LaunchAddOuterProductsOfRunsSimple(task, stream));
@@ -122,11 +130,11 @@ void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const 
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
-bool AddsOuterProductsOnTensorCores(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b) {
+bool AddsOuterProductsOnTensorCores(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, int64_t parts) {
   const bool bf16 = a.is_cuda() && a.scalar_type() == at::kBFloat16 && b.scalar_type() == at::kBFloat16 &&
                     sums.scalar_type() == at::kFloat && sums.is_contiguous() && a.is_contiguous() && b.is_contiguous();
   if (!bf16) return false;
-  const OuterProducts task = TaskOf(sums, a, b);
+  const OuterProducts task = TaskOf(sums, a, b, parts);
   return HopperTakes(task) || SimpleFormTakes(task);
 }
 

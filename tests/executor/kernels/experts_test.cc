@@ -197,6 +197,10 @@ TEST_F(ExpertKernels, ExpertsOfSeveralSources) {
   Experts("counts on the host", {counts, 3, 264, 136});
   Experts("frozen", {counts, 3, 264, 136, false});
   Experts("one expert", {at::tensor({20, 0, 31}, at::kLong).view({3, 1}), 1, 264, 136});
+  // On Hopper rows of these widths are not sorted; with the second, for half of the products.
+  Experts("real widths", {counts, 3, kHidden, kFfn});
+  Experts("one width", {counts, 3, 256, 136});
+  Experts("more rows", {at::tensor({300, 77, 0, 130, 8, 250}, at::kLong).view({2, 3}), 3, 256, 192});
 }
 
 TEST_F(ExpertKernels, ExpertsInThePlainForm) {
@@ -214,6 +218,7 @@ TEST_F(ExpertKernels, GatedExperts) {
   Experts("a wide gate", Gated({few, 3, 64, 1536}));
   Experts("few rows", Gated({at::tensor({0, 30}, at::kLong), 2, 64, 40}));
   Experts("counts on the host", Gated({sources, 3, 264, 136}));
+  Experts("rows that are not sorted", Gated({sources, 3, 256, 192}));
   Experts("frozen, counts on the host", Gated({sources, 3, 264, 136, false}));
 }
 

@@ -20,12 +20,13 @@ at::TensorOptions NarrowOnGpu() { return at::TensorOptions(at::kCUDA).dtype(at::
 
 class RunProductsTask {
  public:
-  // `behind` rows of NaN come after the last run.
-  RunProductsTask(std::vector<int64_t> lengths, int64_t inner, int64_t width, int64_t behind = 37)
-      : lengths_(std::move(lengths)), used_(std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0})) {
+  // `behind` rows of NaN come after the last run. lengths: of each run, or [parts, runs].
+  RunProductsTask(std::vector<int64_t> lengths, int64_t inner, int64_t width, int64_t behind = 37, int64_t parts = 1)
+      : lengths_(std::move(lengths)), parts_(parts),
+        used_(std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0})) {
     x_ = Random({used_ + behind, inner}).to(at::kBFloat16);
     x_.narrow(0, used_, behind).fill_(NAN);
-    matrices_ = Random({static_cast<int64_t>(lengths_.size()), inner, width}).to(at::kBFloat16);
+    matrices_ = Random({static_cast<int64_t>(lengths_.size()) / parts, inner, width}).to(at::kBFloat16);
     on_gpu_x_ = x_.to(at::kCUDA);
     by_rows_ = matrices_.to(at::kCUDA);
     by_columns_ = matrices_.transpose(1, 2).contiguous().to(at::kCUDA);
@@ -41,6 +42,7 @@ class RunProductsTask {
             .matrices = ops::Elements<__nv_bfloat16>(transposed ? by_columns_ : by_rows_),
             .transposed = transposed,
             .ends = ops::Elements<int>(ends_),
+            .parts = parts_,
             .runs = by_rows_.size(0),
             .rows = x_.size(0),
             .inner = by_rows_.size(1),
@@ -53,9 +55,9 @@ class RunProductsTask {
     for (size_t e = 0; e < lengths_.size(); ++e) {
       const int64_t length = lengths_[e];
       if (length == 0) continue;
-      const at::Tensor
-          exact = x_.narrow(0, first, length).to(at::kDouble).mm(matrices_[static_cast<int64_t>(e)].to(at::kDouble)),
-          rows = wide.narrow(0, first, length);
+      const at::Tensor matrix = matrices_[static_cast<int64_t>(e) % matrices_.size(0)].to(at::kDouble),
+                       exact = x_.narrow(0, first, length).to(at::kDouble).mm(matrix),
+                       rows = wide.narrow(0, first, length);
       first += length;
       // Sums are rounded to bf16 once: each is off by at most 2^-8, and by half of that on average.
       const double gap = NormGap(rows, exact), largest = Gap(rows, exact);
@@ -84,14 +86,14 @@ class RunProductsTask {
   void CheckGroupedProduct() const {
     for (const at::Tensor& matrices : {by_rows_, by_columns_.transpose(1, 2)}) {
       const at::Tensor used = on_gpu_x_.narrow(0, 0, used_);
-      EXPECT_TRUE(ops::MultipliesOnHopper(used, matrices));
-      Expect(ops::GroupedProduct(used, matrices, ends_));
+      EXPECT_TRUE(ops::MultipliesOnHopper(used, matrices, parts_));
+      Expect(ops::GroupedProduct(used, matrices, ends_.view({parts_, matrices.size(0)})));
     }
   }
 
  private:
   const std::vector<int64_t> lengths_;
-  const int64_t used_;  // rows of all runs
+  const int64_t parts_, used_;  // used: rows of all runs
   at::Tensor x_, matrices_, on_gpu_x_, by_rows_, by_columns_, ends_;
 };
 
@@ -161,12 +163,30 @@ TEST_F(RunProducts, OfManyRuns) {
   RunProductsTask({1000}, 128, 392).Check();
 }
 
+// Parts that end within a group of 16 rows, at its end, within and at the ends of halves and tiles; empty ones, and runs
+// of one part only.
+TEST_F(RunProducts, OfRunsInParts) {
+  RunProductsTask({70, 0, 130, 16, 1, 200}, 192, 200, /*behind=*/37, /*parts=*/2).Check();
+  RunProductsTask({0, 5, 64, 0, 300, 3, 128, 0, 48, 61, 0, 7}, 128, 392, 37, 3).Check();
+  RunProductsTask({0, 0, 0, 0}, 128, 200, 37, 2).Check();
+  RunProductsTask({9, 17, 33}, 64, 16, /*behind=*/0, 3).Check();  // one run
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < 16 * 64; ++i) lengths.push_back(i * 37 % 23);
+  RunProductsTask(lengths, 64, 584, 37, 16).Check();
+  lengths.clear();
+  for (int64_t i = 0; i < 4 * 16; ++i) lengths.push_back(i * 41 % 190);
+  RunProductsTask(lengths, 2688, 1856, 37, 4).Check();
+}
+
 // Nothing behind the last row either: loads must not need it.
 TEST_F(RunProducts, UpToTheLastRow) { RunProductsTask({70, 30, 33}, 128, 200, /*behind=*/0).Check(); }
 
 TEST_F(RunProducts, OfNoRowsWriteNothing) { RunProductsTask({0, 0, 0}, 128, 200).Check(); }
 
-TEST_F(RunProducts, OfHandlers) { RunProductsTask({70, 0, 130}, 192, 56, /*behind=*/0).CheckGroupedProduct(); }
+TEST_F(RunProducts, OfHandlers) {
+  RunProductsTask({70, 0, 130}, 192, 56, /*behind=*/0).CheckGroupedProduct();
+  RunProductsTask({70, 0, 130, 4, 50, 9}, 192, 56, /*behind=*/0, /*parts=*/2).CheckGroupedProduct();
+}
 
 TEST_F(RunProducts, AskForSizesAndAlignment) {
   const RunProductsTask good({70, 30}, 128, 200);
@@ -185,6 +205,8 @@ TEST_F(RunProducts, AskForSizesAndAlignment) {
   EXPECT_FALSE(ops::HopperTakes(with([](auto& t) { t.width = 196; })));
   EXPECT_FALSE(ops::HopperTakes(with([](auto& t) { t.rows = 0; })));
   EXPECT_FALSE(ops::HopperTakes(with([](auto& t) { t.runs = 1025; })));
+  EXPECT_FALSE(ops::HopperTakes(with([](auto& t) { t.parts = 513; })));
+  EXPECT_FALSE(ops::HopperTakes(with([](auto& t) { t.parts = 0; })));
 }
 
 }  // namespace

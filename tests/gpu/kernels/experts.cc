@@ -1,6 +1,7 @@
 // Timing of the router, of the rows' way to the experts and back, and of the experts: 64 experts on one GPU.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bincount.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 
@@ -24,6 +25,16 @@ at::TensorOptions Gpu(at::ScalarType type) { return at::TensorOptions(at::kCUDA)
 at::Tensor SkewedIds() {
   const at::Tensor skew = at::arange(kExperts, Gpu(at::kFloat)).mul(29).remainder(kExperts).div(kExperts - 1).sub(0.5);
   return std::get<1>(at::randn({kTokens, kExperts}, Gpu(at::kFloat)).add(skew).topk(kTopK)).contiguous();
+}
+
+// Rows of half of the experts from four ranks; none is a multiple of anything.
+at::Tensor CountsOfFour() {
+  at::Tensor counts = at::full({4, kExperts / 2}, kRows / kExperts / 2, at::kLong);
+  for (int64_t i = 0; i + 1 < counts.numel(); i += 2) {
+    const int64_t more = i * 37 % 97;
+    counts.view({-1})[i].add_(more), counts.view({-1})[i + 1].sub_(more);
+  }
+  return counts;
 }
 
 KernelCase Case(const char* name, double bytes, double flops, Handler handler, const Attributes& attributes,
@@ -98,6 +109,20 @@ void AddExpertCases(std::vector<KernelCase>& cases, const at::Tensor& ids) {
   // A gradient is fp32, read and written.
   cases.push_back(Case("experts_grad", frozen + 2 * 4 * matrix_bytes, 4 * kProductFlops, ops::RunExpertsGrad, {},
                        backward, matrices, gradients));
+  // The counts of several ranks are on the host.
+  const at::Tensor of_four = CountsOfFour();
+  const Tensors half = {matrices[0].narrow(0, 0, kExperts / 2), matrices[1].narrow(0, 0, kExperts / 2)},
+                half_gradients = {gradients[0].narrow(0, 0, kExperts / 2), gradients[1].narrow(0, 0, kExperts / 2)};
+  cases.push_back(
+      {.name = "experts, of 4 sources", .bytes = forward - matrix_bytes, .flops = 2 * kProductFlops, .run = [=] {
+         Op().Run(ops::RunExperts, {rows, weights, of_four}, half);
+       }});
+  cases.push_back({.name = "experts_grad, of 4 sources",
+                   .bytes = frozen - matrix_bytes + 4 * matrix_bytes,
+                   .flops = 4 * kProductFlops,
+                   .run = [=] {
+                     Op().Run(ops::RunExpertsGrad, {dout, rows, weights, pre, of_four}, half, half_gradients);
+                   }});
   cases.push_back(
       Case("experts_grad of a frozen model", frozen, 2 * kProductFlops, ops::RunExpertsGrad, {}, backward, matrices));
 }

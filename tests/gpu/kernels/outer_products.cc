@@ -17,6 +17,14 @@ constexpr int64_t kRows = 49152, kExperts = 64, kFfn = 1856, kHidden = 2688;
 // All experts have equally many rows.
 at::Tensor EvenEnds() { return at::full({kExperts}, kRows / kExperts, at::kLong).cumsum(0).to(at::kCUDA, at::kInt); }
 
+// Of rows from several ranks: lengths differ by up to 97, and few are multiples of 8.
+at::Tensor EndsInParts(int64_t parts, int64_t experts) {
+  const int64_t all = parts * experts;
+  std::vector<int64_t> ends(static_cast<size_t>(all));
+  for (int64_t i = 0; i < all; ++i) ends[static_cast<size_t>(i)] = (i + 1) * kRows / all + (i + 1) % all * 37 % 97;
+  return at::tensor(ends, at::kLong).view({parts, experts}).to(at::kCUDA, at::kInt);
+}
+
 // The largest expert has 2.5 times the mean, the smallest a sixth of it; not in order.
 at::Tensor SkewedEnds() {
   std::vector<int64_t> lengths(kExperts);
@@ -46,7 +54,8 @@ std::vector<KernelCase> OuterProductCases() {
                                        .a = ops::Elements<__nv_bfloat16>(a),
                                        .b = ops::Elements<__nv_bfloat16>(b),
                                        .ends = ops::Elements<int>(ends),
-                                       .runs = kExperts,
+                                       .parts = ends.dim() == 2 ? ends.size(0) : 1,
+                                       .runs = ends.size(-1),
                                        .rows = kRows,
                                        .inner = a.size(1),
                                        .width = b.size(1),
@@ -54,7 +63,7 @@ std::vector<KernelCase> OuterProductCases() {
       C10_CUDA_CHECK(launch(task, ops::CurrentStream()));
       C10_CUDA_KERNEL_LAUNCH_CHECK();
     };
-    const double elements = static_cast<double>(kExperts * kFfn * kHidden);
+    const double elements = static_cast<double>(ends.size(-1) * kFfn * kHidden);
     return KernelCase{.name = name,
                       .bytes = 2.0 * kRows * (kFfn + kHidden) + (writes ? 1 : 2) * sizeof(float) * elements,
                       .flops = 2.0 * kRows * kFfn * kHidden,
@@ -67,6 +76,9 @@ std::vector<KernelCase> OuterProductCases() {
           one("outer products, down", hopper, hidden, ffn, even, kOneByOne),
           one("outer products, up, written", hopper, ffn, hidden, even, 0, /*writes=*/true),
           one("outer products, up, skewed", hopper, ffn, hidden, SkewedEnds(), 0),
+          one("outer products, up, odd", hopper, ffn, hidden, EndsInParts(1, 64), 0),
+          one("outer products, up, of 2 sources", hopper, ffn, hidden, EndsInParts(2, 64), 0),
+          one("outer products, up, of 4 sources", hopper, ffn, hidden, EndsInParts(4, 32), 0),
           one("outer products, up, simple form", simple, ffn, hidden, even, 0),
           one("outer products, down, simple form", simple, hidden, ffn, even, 0)};
 }

@@ -1,5 +1,5 @@
 // Products of experts' rows with their matrices: 49,152 rows of 64 experts, forward (up, down) and backward (of act, of
-// x), on Hopper alone.
+// x), on Hopper alone; and of rows that came from several ranks.
 #include "executor/kernels/run_products.h"
 
 #include <ATen/ops/empty.h>
@@ -17,13 +17,17 @@ std::vector<KernelCase> RunProductCases() {
   const at::Tensor ffn = at::randn({kRows, kFfn}, narrow), hidden = at::randn({kRows, kHidden}, narrow),
                    matrices = at::randn({kExperts, kFfn, kHidden}, narrow).mul_(0.02),
                    out = at::empty({kRows, kHidden}, narrow);
-  // Experts differ by at most 97 rows from the mean, and fill no tiles.
-  std::vector<int64_t> ends(kExperts);
-  for (int64_t e = 0; e < kExperts; ++e) ends[e] = (e + 1) * kRows / kExperts + (e + 1) % kExperts * 37 % 97;
-  const at::Tensor on_gpu = at::tensor(ends, at::kLong).to(at::kCUDA, at::kInt);
-  const auto one = [&](const char* name, const at::Tensor& x, int64_t width, bool transposed, double known_ms) {
+  // Experts, or their parts, differ by at most 97 rows from the mean, and fill no tiles.
+  const auto ends_of = [&](int64_t all) {
+    std::vector<int64_t> ends(static_cast<size_t>(all));
+    for (int64_t i = 0; i < all; ++i) ends[static_cast<size_t>(i)] = (i + 1) * kRows / all + (i + 1) % all * 37 % 97;
+    return at::tensor(ends, at::kLong).to(at::kCUDA, at::kInt);
+  };
+  const auto one = [&](const char* name, const at::Tensor& x, int64_t width, bool transposed, double known_ms,
+                       int64_t experts = 64, int64_t parts = 1) {
+    const at::Tensor on_gpu = ends_of(experts * parts);
     const int64_t inner = x.size(1);
-    const double elements = static_cast<double>(kExperts * kFfn * kHidden);
+    const double elements = static_cast<double>(experts * kFfn * kHidden);
     return KernelCase{.name = name,
                       .bytes = 2.0 * (kRows * (kFfn + kHidden) + elements),
                       .flops = 2.0 * kRows * kFfn * kHidden,
@@ -34,7 +38,8 @@ std::vector<KernelCase> RunProductCases() {
                                                                   .matrices = ops::Elements<__nv_bfloat16>(matrices),
                                                                   .transposed = transposed,
                                                                   .ends = ops::Elements<int>(on_gpu),
-                                                                  .runs = kExperts,
+                                                                  .parts = parts,
+                                                                  .runs = experts,
                                                                   .rows = kRows,
                                                                   .inner = inner,
                                                                   .width = width},
@@ -43,9 +48,13 @@ std::vector<KernelCase> RunProductCases() {
                       }};
   };
   // Known: LibTorch's grouped product.
-  return {one("run products, up", hidden, kFfn, true, 0.824), one("run products, down", ffn, kHidden, true, 0.798),
+  return {one("run products, up", hidden, kFfn, true, 0.824),
+          one("run products, down", ffn, kHidden, true, 0.798),
           one("run products, of act", hidden, kFfn, false, 0.828),
-          one("run products, of x", ffn, kHidden, false, 0.799)};
+          one("run products, of x", ffn, kHidden, false, 0.799),
+          one("run products, up, of 2 sources", hidden, kFfn, true, 0, 64, 2),
+          one("run products, down, of 2 sources", ffn, kHidden, true, 0, 64, 2),
+          one("run products, up, of 4 sources", hidden, kFfn, true, 0, 32, 4)};
 }
 
 }  // namespace planwright::executor

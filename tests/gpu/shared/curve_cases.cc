@@ -194,6 +194,23 @@ void AddRandom(std::vector<SharedCase>& cases, int seed, DrawnFamily family, con
                    }});
 }
 
+// Layouts with several source ranks of experts, whose features are whole boxes of Hopper's kernels: these take rows as
+// they came (executor/ops/fast/expert_rows_on_gpu.h).
+std::vector<Layout> WithWholeBoxes() {
+  std::vector<Layout> layouts;
+  for (Layout& layout : EveryLayout()) {
+    constexpr std::string_view kHybrid[] = {"ep2", "ep4_uneven", "expert_tp2_ep2_uneven", "gathered_ep4_tp2",
+                                            "overlapped_gathered_ep2"};
+    constexpr std::string_view kDecoder[] = {"qwen3_moe_ep2_tp2", "qwen3_moe_overlapped_ep4"};
+    const bool hybrid = std::ranges::find(kHybrid, layout.name) != std::end(kHybrid);
+    if (!hybrid && std::ranges::find(kDecoder, layout.name) == std::end(kDecoder)) continue;
+    layout.name += "_whole_boxes";
+    layout.training.push_back(hybrid ? "models.hybrid_moe_tiny.moe.ffn=128" : "models.decoder_tiny.moe.ffn=128");
+    layouts.push_back(layout);
+  }
+  return layouts;
+}
+
 }  // namespace
 
 std::vector<SharedCase> CurveCases() {
@@ -215,7 +232,9 @@ std::vector<SharedCase> CurveCases() {
   add_each("dispatch", [](const Layout& layout) { return WithDispatch(layout, "all_gather"); });
   add_each("documents", WithDocuments);
   add_each("recompute", WithRecompute);
-  for (const Layout& layout : EveryLayout()) {
+  std::vector<Layout> in_bf16 = EveryLayout();
+  for (Layout& layout : WithWholeBoxes()) in_bf16.push_back(std::move(layout));
+  for (const Layout& layout : in_bf16) {
     cases.push_back({"bf16", layout.name, [layout](SharedRuns& runs) { return JudgeBf16(runs, layout); }});
   }
   for (const char* precision : {"fp32", "fp64"}) {
