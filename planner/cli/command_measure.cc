@@ -141,9 +141,7 @@ void PrintMeasured(const std::string& path, const DeviceProfile& profile, bool a
                                    {"communication", profile.communication.size()}};
     if (scaled) json["scaled_from"] = profile.scaled_from;
     for (const ScaledUses& of : profile.scaled_by) {
-      const MeasuredTime& factor = of.factor;
-      json["scaled_by"][of.uses] = {
-          {"factor", factor.median}, {"low", factor.low}, {"high", factor.high}, {"uses", factor.repetitions}};
+      json["scaled_by"][of.uses] = {{"factor", of.factor}, {"low", of.low}, {"high", of.high}, {"uses", of.count}};
     }
     std::cout << JsonText(json, 2) << "\n";
     return;
@@ -151,9 +149,8 @@ void PrintMeasured(const std::string& path, const DeviceProfile& profile, bool a
   if (scaled) {
     Table table({"uses", "take, times", "a quarter less than", "a quarter more than", "of the probe"});
     for (const ScaledUses& of : profile.scaled_by) {
-      const MeasuredTime& factor = of.factor;
-      table.Add({of.uses, DigitsText(factor.median, 4), DigitsText(factor.low, 4), DigitsText(factor.high, 4),
-                 WithCommas(factor.repetitions)});
+      table.Add(
+          {of.uses, DigitsText(of.factor, 4), DigitsText(of.low, 4), DigitsText(of.high, 4), WithCommas(of.count)});
     }
     std::cout << table.Text();
   }

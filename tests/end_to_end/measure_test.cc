@@ -154,17 +154,16 @@ TEST_F(Measure, AProbeScalesAProfile) {
   EXPECT_THAT(probed.output, HasSubstr(", scaled from " + base_path + " of "));
   const absl::StatusOr<DeviceProfile> base = ReadProfile(ReadAll(base_path)), scaled = ReadProfile(ReadAll(profile_));
   ASSERT_TRUE(base.ok() && scaled.ok()) << base.status() << scaled.status();
-  std::map<std::string, MeasuredTime> factors;
-  for (const ScaledUses& of : scaled->scaled_by) factors[of.uses] = of.factor;
+  std::map<std::string, ScaledUses> factors;
+  for (const ScaledUses& of : scaled->scaled_by) factors[of.uses] = of;
   EXPECT_EQ(factors.size(), 4U);
-  for (const char* uses : {"products", "attention", "the rest", "launches"})
-    EXPECT_GE(factors[uses].repetitions, 4) << uses;
+  for (const char* uses : {"products", "attention", "the rest", "launches"}) EXPECT_GE(factors[uses].count, 4) << uses;
   ASSERT_EQ(scaled->compute.size(), base->compute.size());
   for (size_t i = 0; i < base->compute.size(); ++i) {
     const MeasuredCompute &before = base->compute[i], &after = scaled->compute[i];
     const double times = after.seconds.median / before.seconds.median;
     EXPECT_TRUE(std::any_of(factors.begin(), factors.end(),
-                            [&](const auto& of) { return std::abs(times / of.second.median - 1) < 1e-9; }))
+                            [&](const auto& of) { return std::abs(times / of.second.factor - 1) < 1e-9; }))
         << OpName(before.kind) << " " << times;
   }
   // Known, and said to be scaled. Lines are broken where the name of the profile lets them.
