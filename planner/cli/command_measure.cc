@@ -6,6 +6,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
@@ -131,8 +132,10 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool probes, bool as_jso
   return kExitSuccess;
 }
 
-// What was written and how much is in it.
-void PrintMeasured(const std::string& path, const DeviceProfile& profile, bool as_json) {
+// What was written and how much is in it; of a probe also by how much the profile was scaled, and how far off it is for
+// the steps of the probe.
+void PrintMeasured(const std::string& path, const Measured& measured, bool as_json) {
+  const DeviceProfile& profile = measured.profile;
   const bool scaled = !profile.scaled_from.empty();
   if (as_json) {
     nlohmann::ordered_json json = {{"path", path},
@@ -141,9 +144,15 @@ void PrintMeasured(const std::string& path, const DeviceProfile& profile, bool a
                                    {"communication", profile.communication.size()}};
     if (scaled) json["scaled_from"] = profile.scaled_from;
     for (const ScaledUses& of : profile.scaled_by) {
-      const MeasuredTime& factor = of.factor;
-      json["scaled_by"][of.uses] = {
-          {"factor", factor.median}, {"low", factor.low}, {"high", factor.high}, {"uses", factor.repetitions}};
+      json["scaled_by"][of.uses] = {{"factor", of.factor}, {"low", of.low}, {"high", of.high}, {"uses", of.count}};
+    }
+    for (const ProbedStep& step : measured.probed) {
+      using Json = nlohmann::ordered_json;
+      const bool known = step.predicted > 0;
+      json["steps"].push_back({{"part", step.what},
+                               {"step_seconds", step.seconds},
+                               {"predicted_step_seconds", known ? Json(step.predicted) : Json()},
+                               {"off_percent", known ? Json(100 * step.off()) : Json()}});
     }
     std::cout << JsonText(json, 2) << "\n";
     return;
@@ -151,11 +160,17 @@ void PrintMeasured(const std::string& path, const DeviceProfile& profile, bool a
   if (scaled) {
     Table table({"uses", "take, times", "a quarter less than", "a quarter more than", "of the probe"});
     for (const ScaledUses& of : profile.scaled_by) {
-      const MeasuredTime& factor = of.factor;
-      table.Add({of.uses, DigitsText(factor.median, 4), DigitsText(factor.low, 4), DigitsText(factor.high, 4),
-                 WithCommas(factor.repetitions)});
+      table.Add(
+          {of.uses, DigitsText(of.factor, 4), DigitsText(of.low, 4), DigitsText(of.high, 4), WithCommas(of.count)});
     }
-    std::cout << table.Text();
+    std::cout << table.Text() << "\n";
+    Table steps({"a step of", "took in the probe", "by this profile", "off by"});
+    for (const ProbedStep& step : measured.probed) {
+      const bool known = step.predicted > 0;
+      steps.Add({Printable(step.what), SecondsText(step.seconds), known ? SecondsText(step.predicted) : "unknown",
+                 known ? absl::StrFormat("%+.1f %%", 100 * step.off()) : ""});
+    }
+    std::cout << steps.Text() << "\n";
   }
   std::cout << "wrote " << Printable(path) << ": " << Printable(profile.device) << ", " << profile.compute.size()
             << " uses of instructions, " << profile.communication.size() << " of communications"
@@ -295,7 +310,7 @@ int Measure(const MeasureFlags& flags) {
               << "\nthe same command goes on with it: parts that are done are kept\n";
     return measured->failed->exit_code;
   }
-  PrintMeasured(options.output, measured->profile, flags.json);
+  PrintMeasured(options.output, *measured, flags.json);
   return kExitSuccess;
 }
 

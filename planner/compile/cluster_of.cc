@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "planner/base/text/text.h"
 #include "planner/compile/batches/plan_data.h"
 #include "planner/plan/precision.h"
+#include "planner/predict/rates/rates.h"
 
 namespace planwright {
 namespace {
@@ -116,17 +116,7 @@ void CheckProfilePrecision(const Recipe& recipe, const Cluster& cluster, Diagnos
 void KeepWhatIsAsked(const ClusterRecipe& recipe, Plan& plan, Diagnostics& diagnostics) {
   DeviceProfile& profile = plan.cluster.profile;
   if (!profile.measured()) return;
-  std::set<OpKind> kinds;
-  const auto add = [&](const std::vector<Instruction>& list) {
-    for (const Instruction& instruction : list) kinds.insert(instruction.kind);
-  };
-  for (const Block& block : plan.blocks) add(block.body);
-  for (const Role& role : plan.roles) add(role.step);
-  std::erase_if(profile.compute, [&](const MeasuredCompute& point) {
-    return !kinds.contains(point.kind) || point.dtype != plan.dtype();
-  });
-  std::erase_if(profile.communication, [&](const MeasuredCommunication& point) { return !kinds.contains(point.kind); });
-  std::erase_if(profile.launch, [&](const MeasuredLaunch& point) { return !kinds.contains(point.kind); });
+  KeepAskedPoints(plan, profile);
   if (profile.compute.empty()) {
     diagnostics.Error(
         DiagnosticKind::kProfileUnusable, recipe.profile->where,

@@ -81,8 +81,10 @@ struct MeasuredSkew {
 
 // How much longer uses of one class take on this device than on the one that was measured (scale_profile.h).
 struct ScaledUses {
-  std::string uses;     // "products"
-  MeasuredTime factor;  // over the uses of a probe; repetitions: how many they were
+  std::string uses;          // "products"
+  double factor = 1;         // what they took in a probe in all, over what the profile says for them in all
+  double low = 1, high = 1;  // the quartiles of the factors of single uses; `factor` may lie outside
+  int64_t count = 0;         // how many uses of the probe tell it
   bool operator==(const ScaledUses&) const = default;
 };
 

@@ -132,9 +132,12 @@ void Describe(V& v, Visited<V, MeasuredSkew>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, ScaledUses>& x) {
-  auto& [uses, factor] = x;
+  auto& [uses, factor, low, high, count] = x;
   v("uses", kFree | kKeeps, uses);
-  v("factor", kFree | kKeeps, factor);
+  v("factor", kFree | kKeeps | kMeasured, factor);
+  v("low", kFree | kKeeps | kFastest, low);
+  v("high", kFree | kKeeps | kMeasured, high);
+  v("count", kFree | kKeeps, count);
 }
 
 template <typename V>

@@ -135,6 +135,12 @@ std::string RangeProblem(const MeasuredBeside& point) { return point.speed.high 
 
 std::string RangeProblem(const MeasuredSkew& point) { return NumberProblem("skew", point); }
 
+std::string RangeProblem(const ScaledUses& uses) {
+  if (std::string problem = NumberProblem("scaled_by", uses); !problem.empty()) return problem;
+  if (uses.low > uses.high) return "a low quartile above the high one";
+  return uses.count < 1 ? "a count below 1" : "";
+}
+
 std::string RangeProblem(const MeasuredCommunication& point) {
   if (std::string problem = NumberProblem("communication", point); !problem.empty()) return problem;
   if (point.members < 2) return "fewer than 2 members";

@@ -20,6 +20,7 @@ std::string RangeProblem(const MeasuredCommunication& point);
 std::string RangeProblem(const MeasuredLaunch& point);
 std::string RangeProblem(const MeasuredBeside& point);
 std::string RangeProblem(const MeasuredSkew& point);
+std::string RangeProblem(const ScaledUses& uses);
 std::string RangeProblem(const Cluster& cluster);
 std::string RangeProblem(const LayerSummary& layer);
 std::string RangeProblem(const Module& module);

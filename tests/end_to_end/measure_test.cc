@@ -29,6 +29,7 @@ namespace planwright::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -154,19 +155,20 @@ TEST_F(Measure, AProbeScalesAProfile) {
   EXPECT_THAT(probed.output, HasSubstr(", scaled from " + base_path + " of "));
   const absl::StatusOr<DeviceProfile> base = ReadProfile(ReadAll(base_path)), scaled = ReadProfile(ReadAll(profile_));
   ASSERT_TRUE(base.ok() && scaled.ok()) << base.status() << scaled.status();
-  std::map<std::string, MeasuredTime> factors;
-  for (const ScaledUses& of : scaled->scaled_by) factors[of.uses] = of.factor;
+  std::map<std::string, ScaledUses> factors;
+  for (const ScaledUses& of : scaled->scaled_by) factors[of.uses] = of;
   EXPECT_EQ(factors.size(), 4U);
-  for (const char* uses : {"products", "attention", "the rest", "launches"})
-    EXPECT_GE(factors[uses].repetitions, 4) << uses;
+  for (const char* uses : {"products", "attention", "the rest", "launches"}) EXPECT_GE(factors[uses].count, 4) << uses;
   ASSERT_EQ(scaled->compute.size(), base->compute.size());
   for (size_t i = 0; i < base->compute.size(); ++i) {
     const MeasuredCompute &before = base->compute[i], &after = scaled->compute[i];
     const double times = after.seconds.median / before.seconds.median;
     EXPECT_TRUE(std::any_of(factors.begin(), factors.end(),
-                            [&](const auto& of) { return std::abs(times / of.second.median - 1) < 1e-9; }))
+                            [&](const auto& of) { return std::abs(times / of.second.factor - 1) < 1e-9; }))
         << OpName(before.kind) << " " << times;
   }
+  // How far off it is for the steps of the probe: a row for the recipe.
+  EXPECT_THAT(probed.output, ContainsRegex("\n" + kTiny + " +[0-9.e]+ [mu]?s +[0-9.e]+ [mu]?s +[+-][0-9.]+ %\n"));
   // Known, and said to be scaled. Lines are broken where the name of the profile lets them.
   Ended shown = Run({"show", kTiny, "time", "cluster.profile=" + profile_});
   EXPECT_EQ(shown.status, kExitSuccess) << shown.output;
@@ -187,6 +189,34 @@ TEST_F(Measure, AProbeScalesAProfile) {
   EXPECT_THAT(refusal({"measure", kTiny, "--probe", InSource("recipes/profiles/h200_sxm.json"), "-o", other}),
               HasSubstr("was measured on h200_sxm, and the recipe runs on CPU ranks"));
   EXPECT_FALSE(fs::exists(other));
+}
+
+// Of each recipe its own step, and what `plan show time` says with the new profile. How near they are is not judged:
+// the machine may be busy with something else.
+TEST_F(Measure, AProbeSaysHowFarOffTheProfileIsForItsSteps) {
+  const std::string base = folder_ + "/base.json", longer = "batch.micro_samples=2";
+  profile_ = folder_ + "/profile.json";
+  const Ended measured = Run({"measure", Compiled({}), "-o", base});
+  ASSERT_EQ(measured.status, kExitSuccess) << measured.output;
+  const Ended probed = Run({"measure", kTiny, kTiny, longer, "--probe", base, "-o", profile_, "--json"});
+  ASSERT_EQ(probed.status, kExitSuccess) << probed.output;
+  ASSERT_THAT(probed.output, HasSubstr("\n{"));
+  const nlohmann::json steps =
+      nlohmann::json::parse(probed.output.substr(probed.output.find("\n{"))).value("steps", nlohmann::json());
+  ASSERT_EQ(steps.size(), 2U) << probed.output;
+  std::vector<std::string> overrides = {"cluster.profile=" + profile_};
+  for (const nlohmann::json& step : steps) {
+    EXPECT_EQ(step["part"], &step == &steps[0] ? kTiny : kTiny + " " + longer);
+    std::vector<std::string> show = {"show", kTiny, "time", "--json"};
+    show.insert(show.end(), overrides.begin(), overrides.end());
+    const Ended shown = Run(show);
+    ASSERT_EQ(shown.status, kExitSuccess) << shown.output;
+    const double took = step["step_seconds"], predicted = step["predicted_step_seconds"];
+    EXPECT_EQ(predicted, nlohmann::json::parse(shown.output)["seconds"]);
+    EXPECT_GT(took, 0);
+    EXPECT_NEAR(step["off_percent"], 100 * (predicted - took) / took, 1e-9);
+    overrides.push_back(longer);
+  }
 }
 
 TEST_F(Measure, KnowsEveryUseOnTwoRanks) {

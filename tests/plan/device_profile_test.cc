@@ -27,7 +27,9 @@ DeviceProfile Small() {
           .communication = {{OpKind::kAllReduce, 4096, 8, 4, 2, {2e-5, 2e-5, 3e-5, 7}}},
           .launch = {{OpKind::kLinear, {1e-5, 9e-6, 2e-5, 40}}},
           .beside = {{OpKind::kLinear, {0.5, 0.25, 0.75, 12}}},
-          .skew = {{OpKind::kExperts, 2, {1.25, 1, 1.5, 40}}}};
+          .skew = {{OpKind::kExperts, 2, {1.25, 1, 1.5, 40}}},
+          .scaled_from = "h200_sxm.json of 2026-11-20",
+          .scaled_by = {{"products", 1.2, 0.9, 1.1, 12}}};
 }
 
 TEST(DeviceProfile, RoundTripsInEveryField) {
@@ -109,6 +111,12 @@ INSTANTIATE_TEST_SUITE_P(
                "beside[0]: a speed above 1"},
         Damage{"not_the_fullest", [](ordered_json& p) { p["skew"][0]["fullest"] = 1; },
                "skew[0]: a number out of range: skew.fullest"},
+        Damage{"scaled_by_nothing", [](ordered_json& p) { p["scaled_by"][0]["factor"] = 0; },
+               "scaled_by[0]: a number out of range: scaled_by.factor"},
+        Damage{"quartiles_of_uses_swapped", [](ordered_json& p) { p["scaled_by"][0]["low"] = 1.15; },
+               "scaled_by[0]: a low quartile above the high one"},
+        Damage{"scaled_by_no_use", [](ordered_json& p) { p["scaled_by"][0]["count"] = 0; },
+               "scaled_by[0]: a count below 1"},
         Damage{"in_no_time", [](ordered_json& p) { p["compute"][0]["seconds"]["median"] = 1e-308; },
                "compute[0].seconds: a number out of range: seconds.median"},
         Damage{"for_ever", [](ordered_json& p) { p["compute"][0]["seconds"]["high"] = 1e308; },

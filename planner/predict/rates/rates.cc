@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <vector>
 
 namespace planwright {
 namespace {
@@ -196,6 +198,20 @@ Rates RatesWith(const Cluster& cluster, int ranks) {
 }
 
 }  // namespace
+
+void KeepAskedPoints(const Plan& plan, DeviceProfile& profile) {
+  std::set<OpKind> kinds;
+  const auto add = [&](const std::vector<Instruction>& list) {
+    for (const Instruction& instruction : list) kinds.insert(instruction.kind);
+  };
+  for (const Block& block : plan.blocks) add(block.body);
+  for (const Role& role : plan.roles) add(role.step);
+  std::erase_if(profile.compute, [&](const MeasuredCompute& point) {
+    return !kinds.contains(point.kind) || point.dtype != plan.dtype();
+  });
+  std::erase_if(profile.communication, [&](const MeasuredCommunication& point) { return !kinds.contains(point.kind); });
+  std::erase_if(profile.launch, [&](const MeasuredLaunch& point) { return !kinds.contains(point.kind); });
+}
 
 Rates RatesOf(const Plan& plan) {
   return RatesWith(plan.cluster, std::max(1, std::min(plan.world_size, plan.cluster.gpus_per_node)));

@@ -99,6 +99,10 @@ class Rates {
   std::shared_ptr<const MeasuredRates> measured_;  // null: nothing was
 };
 
+// Leaves of a profile the times that instructions of the plan ask for: those of their kinds, and of what computes, in
+// the plan's precision. So a plan is predicted alike with all of a profile and with what its file has of it.
+void KeepAskedPoints(const Plan& plan, DeviceProfile& profile);
+
 // Of the device that a plan's cluster names, with its profile and as many ranks on a node as the plan has.
 Rates RatesOf(const Plan& plan);
 // The same where all places of a node have a rank.

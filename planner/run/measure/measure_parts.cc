@@ -179,6 +179,8 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
   measured.profile = Joined(parts, profiles);
   if (options.base) {
     ABSL_ASSIGN_OR_RETURN(measured.profile, ScaledProfile(*options.base, measured.profile));
+    for (size_t i = 0; i < parts.size(); ++i)  // all of them ran now
+      measured.probed[i].predicted = PredictedWith(Placed(parts[i].plan, options), measured.profile);
   }
   if (absl::Status status = WriteNamedFile(options.output, WriteProfile(measured.profile)); !status.ok()) return status;
   RemoveParts(folder);

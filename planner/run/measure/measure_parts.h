@@ -11,6 +11,7 @@
 #include "planner/plan/plan.h"
 #include "planner/run/launch/rank_program.h"
 #include "planner/run/launch/rank_starter.h"
+#include "planner/run/measure/probed_steps.h"
 #include "planner/run/measure/scale_profile.h"
 #include "planner/wire/records/outcome.h"
 
@@ -45,6 +46,7 @@ struct Measured {
   DeviceProfile profile;  // of all parts; not measured(): a part failed or was interrupted
   std::optional<Outcome> failed;
   std::string failed_part, failed_run;  // `what` of that part, and its run directory, which stays
+  std::vector<ProbedStep> probed;       // of a probe: one for each part, as ranks were placed
 };
 
 // OUTPUT.parts

@@ -43,13 +43,6 @@ std::string PathOf(const MeasureOptions& options, const MeasurePart& part) {
 
 std::string PartPath(const MeasureOptions& options, const MeasurePart& part) { return PathOf(options, part) + ".json"; }
 
-// The plan as its ranks are placed: on one node, if all of them run on this machine.
-Plan Placed(Plan plan, const MeasureOptions& options) {
-  if (options.starter == nullptr) plan.cluster.gpus_per_node = plan.world_size;
-  plan.cluster.profile = {};  // sizes are asked for, not times
-  return plan;
-}
-
 int NodesOf(const Plan& plan, const MeasureOptions& options) {
   return options.starter == nullptr ? 1 : (plan.world_size - 1) / plan.cluster.gpus_per_node + 1;
 }
@@ -171,6 +164,12 @@ absl::StatusOr<Outcome> RunPart(const Plan& plan, const RunOptions& run, RankSta
 
 }  // namespace
 
+Plan Placed(Plan plan, const MeasureOptions& options) {
+  if (options.starter == nullptr) plan.cluster.gpus_per_node = plan.world_size;
+  plan.cluster.profile = {};
+  return plan;
+}
+
 std::string GpuOf(const Plan& plan, const MeasureOptions& options) {
   RunOptions run;
   run.device = options.device;
@@ -223,11 +222,17 @@ absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureO
     return DeviceProfile();
   }
   absl::StatusOr<DeviceProfile> profile = ProfileBesideAgents(part, rounds, run, options, signal);
-  if (!profile.ok()) {
-    measured.failed = Outcome{
-        kExitStorage, absl::StrCat("the run is done, but its traces are incomplete: ", profile.status().message())};
+  const auto incomplete = [&](const char* what, const absl::Status& status) {
+    measured.failed =
+        Outcome{kExitStorage, absl::StrCat("the run is done, but its ", what, " are incomplete: ", status.message())};
     measured.failed_part = part.what, measured.failed_run = run.run_dir;
     return DeviceProfile();
+  };
+  if (!profile.ok()) return incomplete("traces", profile.status());
+  if (options.base) {
+    const absl::StatusOr<double> seconds = MedianStep(run.run_dir, *run.profile);
+    if (!seconds.ok()) return incomplete("records of steps", seconds.status());
+    measured.probed.push_back({.what = part.what, .seconds = *seconds});
   }
   if (absl::Status status = WriteFileAtomically(PartPath(options, part), WriteProfile(*profile)); !status.ok())
     return status;

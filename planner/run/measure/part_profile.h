@@ -10,6 +10,10 @@
 
 namespace planwright {
 
+// The plan as its ranks are placed: on one node, if all of them run on this machine. Without a profile, as sizes are
+// asked for, not times.
+Plan Placed(Plan plan, const MeasureOptions& options);
+
 // The recipe's word for what the plan's ranks run on with these options.
 std::string GpuOf(const Plan& plan, const MeasureOptions& options);
 
@@ -17,7 +21,8 @@ std::string GpuOf(const Plan& plan, const MeasureOptions& options);
 std::optional<DeviceProfile> DoneBefore(const MeasureOptions& options, const MeasurePart& part);
 
 // Runs a part and writes its profile beside its run directory, which is removed then. Of a part that failed, the
-// outcome is in `measured`. `signal`: that came when it had run. Errors: those of MeasureParts.
+// outcome is in `measured`, and of a probe, what its steps took. `signal`: that came when it had run. Errors: those of
+// MeasureParts.
 absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureOptions& options, Measured& measured,
                                          int& signal);
 

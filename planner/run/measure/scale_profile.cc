@@ -34,8 +34,8 @@ UsesClass ClassOf(const MeasuredCompute& point) {
 }
 
 struct Ratio {
-  double factor = 1, weight = 1;
-  bool measured = false;  // at this size, and not between two
+  double factor = 1, weight = 1;  // the weight: what the base says, or the same for all
+  bool measured = false;          // at this size, and not between two
 };
 using Ratios = std::array<std::vector<Ratio>, kClasses>;
 
@@ -50,12 +50,17 @@ double Quantile(const std::vector<Ratio>& sorted, double share) {
   return sorted.back().factor;
 }
 
-MeasuredTime FactorOf(std::vector<Ratio> ratios) {
+// The mean by weight, and not the median, as a step takes the sum of its uses: where a few large ones are slower here
+// and many small ones are not, the median is of one of both, and the sum of neither.
+ScaledUses FactorOf(std::string_view uses, std::vector<Ratio> ratios) {
   // What lies between two sizes is known less well.
   if (std::any_of(ratios.begin(), ratios.end(), [](const Ratio& ratio) { return ratio.measured; }))
     std::erase_if(ratios, [](const Ratio& ratio) { return !ratio.measured; });
   std::sort(ratios.begin(), ratios.end(), [](const Ratio& a, const Ratio& b) { return a.factor < b.factor; });
-  return {Quantile(ratios, 0.5), Quantile(ratios, 0.25), Quantile(ratios, 0.75), static_cast<int64_t>(ratios.size())};
+  double took = 0, known = 0;
+  for (const Ratio& ratio : ratios) took += ratio.weight * ratio.factor, known += ratio.weight;
+  return {std::string(uses), took / known, Quantile(ratios, 0.25), Quantile(ratios, 0.75),
+          static_cast<int64_t>(ratios.size())};
 }
 
 Ratios RatiosOf(const DeviceProfile& base, const DeviceProfile& probe) {
@@ -112,9 +117,8 @@ absl::StatusOr<DeviceProfile> ScaledProfile(const ProbedBase& base, const Device
   factors.fill(1);
   for (size_t of = 0; of < kClasses; ++of) {
     if (!ratios[of].empty()) {
-      const MeasuredTime factor = FactorOf(ratios[of]);
-      factors[of] = factor.median;
-      scaled.scaled_by.push_back({std::string(kClassNames[of]), factor});
+      scaled.scaled_by.push_back(FactorOf(kClassNames[of], ratios[of]));
+      factors[of] = scaled.scaled_by.back().factor;
     } else if (needed[of]) {
       return absl::InvalidArgumentError(absl::StrCat(
           "nothing tells how ", std::string(kClassNames[of]), " of ", base.path,

@@ -15,9 +15,10 @@ struct ProbedBase {
 };
 
 // The base with the times of each class of uses multiplied by what they take in the probe, which is a profile of the
-// other device: the median of the factors over the uses of the class that the base has measured at their size, or,
-// where there are none, over those that lie between two of its sizes. A use weighs as much as its time; of launches and
-// communications each weighs the same. Classes: products, attention and scans, all other uses, launches,
+// other device: what the uses of the class took there in all, over what the base says for them in all, each once. These
+// are the uses that the base has measured at their size, or, where there are none, those that lie between two of its
+// sizes. So a use weighs as much as its time in the base; of launches and communications each weighs the same, as if
+// the base said one time for all of them. Classes: products, attention and scans, all other uses, launches,
 // communications. These last stay as they are if the probe has none. Factors of experts and speeds beside the other
 // sort stay, too.
 //

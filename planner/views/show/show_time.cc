@@ -156,7 +156,7 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan, const StepTime& time, cons
     if (const DeviceProfile& profile = plan.cluster.profile; !profile.scaled_from.empty()) {
       json["scaled_from"] = profile.scaled_from;
       json["scaled_by"] = Json::object();
-      for (const ScaledUses& of : profile.scaled_by) json["scaled_by"][of.uses] = of.factor.median;
+      for (const ScaledUses& of : profile.scaled_by) json["scaled_by"][of.uses] = of.factor;
     }
   }
   json["checkpoint"] = CheckpointJson(plan, time);

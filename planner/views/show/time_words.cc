@@ -14,7 +14,7 @@ namespace {
 std::string ScaledText(const DeviceProfile& profile) {
   std::string text;
   for (const ScaledUses& of : profile.scaled_by)
-    absl::StrAppend(&text, text.empty() ? "" : ", ", of.uses, " ", DigitsText(of.factor.median, 4));
+    absl::StrAppend(&text, text.empty() ? "" : ", ", of.uses, " ", DigitsText(of.factor, 4));
   return text;
 }
 

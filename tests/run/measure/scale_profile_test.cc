@@ -50,7 +50,7 @@ DeviceProfile Probe() {
 
 std::map<std::string, double> FactorsOf(const DeviceProfile& profile) {
   std::map<std::string, double> factors;
-  for (const ScaledUses& of : profile.scaled_by) factors[of.uses] = of.factor.median;
+  for (const ScaledUses& of : profile.scaled_by) factors[of.uses] = of.factor;
   return factors;
 }
 
@@ -58,8 +58,8 @@ TEST(ScaleProfile, MultipliesEachClassByItsFactor) {
   const absl::StatusOr<DeviceProfile> scaled = ScaledProfile(Base(), Probe());
   ASSERT_TRUE(scaled.ok()) << scaled.status();
   EXPECT_THAT(scaled->scaled_by,
-              ElementsAre(ScaledUses{"products", {2, 2, 2, 1}}, ScaledUses{"attention", {3, 3, 3, 1}},
-                          ScaledUses{"the rest", {0.5, 0.5, 0.5, 1}}, ScaledUses{"launches", {4, 4, 4, 1}}));
+              ElementsAre(ScaledUses{"products", 2, 2, 2, 1}, ScaledUses{"attention", 3, 3, 3, 1},
+                          ScaledUses{"the rest", 0.5, 0.5, 0.5, 1}, ScaledUses{"launches", 4, 4, 4, 1}));
   // All sizes of a class, with their quartiles; what the probe does not have stays.
   DeviceProfile wanted = Base().profile;
   const auto times = [](MeasuredTime& time, double factor) {
@@ -89,7 +89,7 @@ TEST(ScaleProfile, TakesUsesBetweenTwoSizesWhereNoneHasItsSize) {
   EXPECT_DOUBLE_EQ(FactorsOf(*ScaledProfile(Base(), probe))["products"], 3);
 }
 
-// Of 1 ms, 100 ms and 2 ms the one of 100 ms has most of the weight.
+// Of 1 ms, 100 ms and 2 ms, with the factors 2, 1.1 and 4, the one of 100 ms has most of the weight.
 TEST(ScaleProfile, WeighsUsesByTheirTime) {
   ProbedBase base = Base();
   base.profile.compute.push_back(Use(OpKind::kExperts, 1e9, 1e6, 2e-3));
@@ -98,8 +98,59 @@ TEST(ScaleProfile, WeighsUsesByTheirTime) {
   probe.compute.push_back(Use(OpKind::kExperts, 1e9, 1e6, 8e-3));
   const absl::StatusOr<DeviceProfile> scaled = ScaledProfile(base, probe);
   ASSERT_TRUE(scaled.ok()) << scaled.status();
-  EXPECT_DOUBLE_EQ(scaled->scaled_by[0].factor.median, 1.1);
-  EXPECT_EQ(scaled->scaled_by[0].factor.repetitions, 3);
+  EXPECT_DOUBLE_EQ(scaled->scaled_by[0].factor, (2e-3 + 0.11 + 8e-3) / (1e-3 + 0.1 + 2e-3));
+  EXPECT_DOUBLE_EQ(scaled->scaled_by[0].low, 1.1);
+  EXPECT_DOUBLE_EQ(scaled->scaled_by[0].high, 1.1);
+  EXPECT_EQ(scaled->scaled_by[0].count, 3);
+}
+
+// One large product is half as slow again, and many small ones, which are more together, are not slower. The median is
+// 1 then, and what all take is 1.2 times as much.
+TEST(ScaleProfile, WhatAllUsesTakeCountsWhereTheirFactorsHaveTwoHumps) {
+  ProbedBase base = Base();
+  DeviceProfile probe = Probe();
+  base.profile.compute = {Base().profile.compute[2], Base().profile.compute[3], Use(OpKind::kLinear, 1e11, 1e8, 0.04)};
+  probe.compute[0] = Use(OpKind::kLinear, 1e11, 1e8, 0.06);
+  for (int i = 1; i <= 6; ++i) {
+    base.profile.compute.push_back(Use(OpKind::kLinear, i * 1e9, i * 1e6, 0.01));
+    probe.compute.push_back(Use(OpKind::kLinear, i * 1e9, i * 1e6, 0.01));
+  }
+  const absl::StatusOr<DeviceProfile> scaled = ScaledProfile(base, probe);
+  ASSERT_TRUE(scaled.ok()) << scaled.status();
+  const ScaledUses& products = scaled->scaled_by[0];
+  EXPECT_DOUBLE_EQ(products.factor, 1.2);
+  EXPECT_DOUBLE_EQ(products.low, 1);
+  EXPECT_DOUBLE_EQ(products.high, 1.5);
+  // What the scaled profile says for the uses of the probe is what they took, in all.
+  double says = 0, took = 0;
+  for (const MeasuredCompute& point : scaled->compute) says += point.kind == OpKind::kLinear ? point.seconds.median : 0;
+  for (const MeasuredCompute& point : probe.compute) took += point.kind == OpKind::kLinear ? point.seconds.median : 0;
+  EXPECT_NEAR(says, took, 1e-12);
+}
+
+// The factor of all may lie outside the quartiles of single uses, and the file can be read again.
+TEST(ScaleProfile, AFewUsesCanTakeTheFactorBeyondTheQuartiles) {
+  ProbedBase base = Base();
+  DeviceProfile probe = Probe();
+  for (int i = 1; i <= 9; ++i) {
+    base.profile.compute.push_back(Use(OpKind::kExperts, i * 1e9, i * 1e6, 1e-3));
+    probe.compute.push_back(Use(OpKind::kExperts, i * 1e9, i * 1e6, 1e-3));
+  }
+  probe.compute[0].seconds = Took(0.011);
+  const absl::StatusOr<DeviceProfile> scaled = ScaledProfile(base, probe);
+  ASSERT_TRUE(scaled.ok()) << scaled.status();
+  EXPECT_DOUBLE_EQ(scaled->scaled_by[0].factor, 2);
+  EXPECT_DOUBLE_EQ(scaled->scaled_by[0].high, 1);
+  const absl::StatusOr<DeviceProfile> read = ReadProfile(WriteProfile(*scaled));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, *scaled);
+}
+
+// Of launches each counts the same, however short it is.
+TEST(ScaleProfile, LaunchesCountTheSame) {
+  DeviceProfile probe = Probe();
+  probe.launch.push_back({OpKind::kLinear, Took(8e-6)});
+  EXPECT_DOUBLE_EQ(FactorsOf(*ScaledProfile(Base(), probe))["launches"], (4.0 + 2.0) / 2);
 }
 
 TEST(ScaleProfile, CommunicationsScaleIfTheProbeHasSome) {
