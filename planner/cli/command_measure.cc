@@ -307,7 +307,8 @@ int Measure(const MeasureFlags& flags) {
     std::cerr << PrintableLines(OutcomeText(*measured->failed)) << Printable(measured->failed_part)
               << " was not measured"
               << (measured->failed_run.empty() ? "" : "; its run directory: " + Printable(measured->failed_run))
-              << "\nthe same command goes on with it: parts that are done are kept\n";
+              << (options.base ? "\nthe same command measures all parts of a probe again\n"
+                               : "\nthe same command goes on with it: parts that are done are kept\n");
     return measured->failed->exit_code;
   }
   PrintMeasured(options.output, *measured, flags.json);

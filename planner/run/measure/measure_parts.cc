@@ -178,7 +178,9 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
   }
   measured.profile = Joined(parts, profiles);
   if (options.base) {
-    ABSL_ASSIGN_OR_RETURN(measured.profile, ScaledProfile(*options.base, measured.profile));
+    StepUses steps;
+    for (const MeasurePart& part : parts) steps.Add(Placed(part.plan, options));
+    ABSL_ASSIGN_OR_RETURN(measured.profile, ScaledProfile(*options.base, measured.profile, steps));
     for (size_t i = 0; i < parts.size(); ++i)  // all of them ran now
       measured.probed[i].predicted = PredictedWith(Placed(parts[i].plan, options), measured.profile);
   }

@@ -34,7 +34,7 @@ UsesClass ClassOf(const MeasuredCompute& point) {
 }
 
 struct Ratio {
-  double factor = 1, weight = 1;  // the weight: what the base says, or the same for all
+  double factor = 1, weight = 1;  // the weight: what the base says for a step's uses
   bool measured = false;          // at this size, and not between two
 };
 using Ratios = std::array<std::vector<Ratio>, kClasses>;
@@ -63,22 +63,24 @@ ScaledUses FactorOf(std::string_view uses, std::vector<Ratio> ratios) {
           static_cast<int64_t>(ratios.size())};
 }
 
-Ratios RatiosOf(const DeviceProfile& base, const DeviceProfile& probe) {
+Ratios RatiosOf(const DeviceProfile& base, const DeviceProfile& probe, const StepUses& steps) {
   int ranks = 1;  // of the probe, on its fullest node
   for (const MeasuredCompute& point : probe.compute) ranks = std::max(ranks, point.ranks);
   const MeasuredRates rates(base, ranks);
   Ratios ratios;
-  const auto add = [&](UsesClass of, const std::optional<Seconds>& known, double seconds, bool weighs) {
+  const auto add = [&](UsesClass of, const std::optional<Seconds>& known, double seconds, double times) {
     if (!known || known->known == Known::kEstimated || known->seconds <= 0) return;
-    ratios[of].push_back({seconds / known->seconds, weighs ? known->seconds : 1, known->known == Known::kMeasured});
+    ratios[of].push_back({seconds / known->seconds, times * known->seconds, known->known == Known::kMeasured});
   };
-  for (const MeasuredCompute& point : probe.compute)
-    add(ClassOf(point), rates.Compute({point.kind, point.flops, point.bytes, point.dtype}), point.seconds.median, true);
+  for (const MeasuredCompute& point : probe.compute) {
+    add(ClassOf(point), rates.Compute({point.kind, point.flops, point.bytes, point.dtype}), point.seconds.median,
+        steps.Of(point));
+  }
   for (const MeasuredLaunch& point : probe.launch)
-    add(kLaunches, rates.HostLaunch(point.kind), point.seconds.median, false);
+    add(kLaunches, rates.HostLaunch(point.kind), point.seconds.median, steps.Of(point));
   for (const MeasuredCommunication& point : probe.communication) {
     add(kCommunications, rates.Communication({point.kind, point.bytes, point.members, point.per_node, point.nodes}),
-        point.seconds.median, false);
+        point.seconds.median, 1);
   }
   return ratios;
 }
@@ -101,14 +103,14 @@ absl::Status CheckBase(const ProbedBase& base, const std::string& gpu) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<DeviceProfile> ScaledProfile(const ProbedBase& base, const DeviceProfile& probe) {
+absl::StatusOr<DeviceProfile> ScaledProfile(const ProbedBase& base, const DeviceProfile& probe, const StepUses& steps) {
   if (absl::Status status = CheckBase(base, probe.gpu); !status.ok()) return status;
   if (base.profile.device != probe.device) {
     return absl::InvalidArgumentError(absl::StrCat(
         base.path, " was measured on ", base.profile.device, ", and this device is ", probe.device,
         ": a probe scales a profile to another device of the same kind; measure this one without --probe"));
   }
-  const Ratios ratios = RatiosOf(base.profile, probe);
+  const Ratios ratios = RatiosOf(base.profile, probe, steps);
   std::array<bool, kClasses> needed{};
   for (const MeasuredCompute& point : base.profile.compute) needed[ClassOf(point)] = true;
   needed[kLaunches] = !base.profile.launch.empty();

@@ -18,6 +18,7 @@
 #include "planner/plan/link/host_waits.h"
 #include "planner/predict/simulate/replayed_step.h"
 #include "planner/run/measure/gloo_spans.h"
+#include "planner/run/measure/step_uses.h"
 #include "planner/wire/records/trace.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
@@ -210,6 +211,35 @@ TEST_F(MeasureTracesTest, OfAnExchangeWhoReceivesTells) {
     Trace(plan, {sends, receives});
     EXPECT_EQ(MediansOf(Measured(plan, true))[OpKind::kExchange], (std::set<double>{static_cast<double>(receives)}));
   }
+}
+
+// What a probe weighs uses with: as many as the ranks have in a step, on average.
+TEST_F(MeasureTracesTest, StepUsesCountTheInstructionsOfAStep) {
+  const Plan plan = Compiled({"modules.language.placement.ranks=2", "modules.radio_encoder.placement.ranks=2"});
+  Trace(plan, {60, 60});
+  const DeviceProfile profile = Measured(plan, true);
+  StepUses uses;
+  uses.Add(plan);
+  std::map<OpKind, double> there;  // entries of a step, the mean of both ranks
+  const RankPrograms ranks(plan);
+  for (const LinkedProgram* program : ranks.programs()) {
+    const auto [first, end] = program->step();
+    for (size_t i = first; i < end; ++i) there[program->entries()[i].instruction->source->kind] += 0.5;
+  }
+  for (const OpKind kind : {OpKind::kCausalAttention, OpKind::kMambaScanGrad, OpKind::kLinear, OpKind::kAdamW}) {
+    double counted = 0;
+    for (const MeasuredCompute& point : profile.compute) counted += point.kind == kind ? uses.Of(point) : 0;
+    EXPECT_GT(there[kind], 1) << OpName(kind);
+    EXPECT_DOUBLE_EQ(counted, there[kind]) << OpName(kind);
+  }
+  for (const MeasuredLaunch& point : profile.launch)
+    EXPECT_DOUBLE_EQ(uses.Of(point), there[point.kind]) << OpName(point.kind);
+  // Of several recipes it is the sum. What no step has counts once.
+  const MeasuredCompute other = {.kind = OpKind::kLinear, .flops = 3, .bytes = 5};
+  const double before = uses.Of(profile.compute.front());
+  uses.Add(plan);
+  EXPECT_DOUBLE_EQ(uses.Of(profile.compute.front()), 2 * before);
+  EXPECT_EQ(uses.Of(other), 1);
 }
 
 }  // namespace

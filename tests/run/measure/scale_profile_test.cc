@@ -48,6 +48,11 @@ DeviceProfile Probe() {
           .launch = {{OpKind::kAdd, Took(8e-6)}}};
 }
 
+// Steps that are not known have each use once.
+absl::StatusOr<DeviceProfile> Scaled(const ProbedBase& base, const DeviceProfile& probe) {
+  return ScaledProfile(base, probe, StepUses());
+}
+
 std::map<std::string, double> FactorsOf(const DeviceProfile& profile) {
   std::map<std::string, double> factors;
   for (const ScaledUses& of : profile.scaled_by) factors[of.uses] = of.factor;
@@ -55,7 +60,7 @@ std::map<std::string, double> FactorsOf(const DeviceProfile& profile) {
 }
 
 TEST(ScaleProfile, MultipliesEachClassByItsFactor) {
-  const absl::StatusOr<DeviceProfile> scaled = ScaledProfile(Base(), Probe());
+  const absl::StatusOr<DeviceProfile> scaled = Scaled(Base(), Probe());
   ASSERT_TRUE(scaled.ok()) << scaled.status();
   EXPECT_THAT(scaled->scaled_by,
               ElementsAre(ScaledUses{"products", 2, 2, 2, 1}, ScaledUses{"attention", 3, 3, 3, 1},
@@ -79,14 +84,14 @@ TEST(ScaleProfile, TakesUsesBetweenTwoSizesWhereNoneHasItsSize) {
   DeviceProfile probe = Probe();
   // 1 TFLOP/s at both sizes of the base, and so between them.
   probe.compute[0] = Use(OpKind::kLinear, 1e10, 1e7, 1.5e-2);
-  EXPECT_NEAR(FactorsOf(*ScaledProfile(Base(), probe))["products"], 1.5, 1e-9);
+  EXPECT_NEAR(FactorsOf(*Scaled(Base(), probe))["products"], 1.5, 1e-9);
   probe.compute.push_back(Use(OpKind::kLinear, 1e11, 1e8, 0.3));
-  EXPECT_DOUBLE_EQ(FactorsOf(*ScaledProfile(Base(), probe))["products"], 3);
+  EXPECT_DOUBLE_EQ(FactorsOf(*Scaled(Base(), probe))["products"], 3);
   // Beyond them nothing is known, and of another precision neither.
   probe.compute.push_back(Use(OpKind::kLinear, 1e12, 1e9, 100));
   probe.compute.push_back(Use(OpKind::kLinear, 1e9, 1e6, 100));
   probe.compute.back().dtype = DType::kFp32;
-  EXPECT_DOUBLE_EQ(FactorsOf(*ScaledProfile(Base(), probe))["products"], 3);
+  EXPECT_DOUBLE_EQ(FactorsOf(*Scaled(Base(), probe))["products"], 3);
 }
 
 // Of 1 ms, 100 ms and 2 ms, with the factors 2, 1.1 and 4, the one of 100 ms has most of the weight.
@@ -96,7 +101,7 @@ TEST(ScaleProfile, WeighsUsesByTheirTime) {
   DeviceProfile probe = Probe();
   probe.compute.push_back(Use(OpKind::kLinear, 1e11, 1e8, 0.11));
   probe.compute.push_back(Use(OpKind::kExperts, 1e9, 1e6, 8e-3));
-  const absl::StatusOr<DeviceProfile> scaled = ScaledProfile(base, probe);
+  const absl::StatusOr<DeviceProfile> scaled = Scaled(base, probe);
   ASSERT_TRUE(scaled.ok()) << scaled.status();
   EXPECT_DOUBLE_EQ(scaled->scaled_by[0].factor, (2e-3 + 0.11 + 8e-3) / (1e-3 + 0.1 + 2e-3));
   EXPECT_DOUBLE_EQ(scaled->scaled_by[0].low, 1.1);
@@ -115,7 +120,7 @@ TEST(ScaleProfile, WhatAllUsesTakeCountsWhereTheirFactorsHaveTwoHumps) {
     base.profile.compute.push_back(Use(OpKind::kLinear, i * 1e9, i * 1e6, 0.01));
     probe.compute.push_back(Use(OpKind::kLinear, i * 1e9, i * 1e6, 0.01));
   }
-  const absl::StatusOr<DeviceProfile> scaled = ScaledProfile(base, probe);
+  const absl::StatusOr<DeviceProfile> scaled = Scaled(base, probe);
   ASSERT_TRUE(scaled.ok()) << scaled.status();
   const ScaledUses& products = scaled->scaled_by[0];
   EXPECT_DOUBLE_EQ(products.factor, 1.2);
@@ -137,7 +142,7 @@ TEST(ScaleProfile, AFewUsesCanTakeTheFactorBeyondTheQuartiles) {
     probe.compute.push_back(Use(OpKind::kExperts, i * 1e9, i * 1e6, 1e-3));
   }
   probe.compute[0].seconds = Took(0.011);
-  const absl::StatusOr<DeviceProfile> scaled = ScaledProfile(base, probe);
+  const absl::StatusOr<DeviceProfile> scaled = Scaled(base, probe);
   ASSERT_TRUE(scaled.ok()) << scaled.status();
   EXPECT_DOUBLE_EQ(scaled->scaled_by[0].factor, 2);
   EXPECT_DOUBLE_EQ(scaled->scaled_by[0].high, 1);
@@ -146,17 +151,17 @@ TEST(ScaleProfile, AFewUsesCanTakeTheFactorBeyondTheQuartiles) {
   EXPECT_EQ(*read, *scaled);
 }
 
-// Of launches each counts the same, however short it is.
-TEST(ScaleProfile, LaunchesCountTheSame) {
+// Launches count as what the host needs for them.
+TEST(ScaleProfile, LaunchesWeighTheirTime) {
   DeviceProfile probe = Probe();
   probe.launch.push_back({OpKind::kLinear, Took(8e-6)});
-  EXPECT_DOUBLE_EQ(FactorsOf(*ScaledProfile(Base(), probe))["launches"], (4.0 + 2.0) / 2);
+  EXPECT_DOUBLE_EQ(FactorsOf(*Scaled(Base(), probe))["launches"], (8.0 + 8.0) / (2 + 4));
 }
 
 TEST(ScaleProfile, CommunicationsScaleIfTheProbeHasSome) {
   DeviceProfile probe = Probe();
   probe.communication = {{OpKind::kAllReduce, 1e6, 2, 2, 1, Took(3e-3)}};
-  const absl::StatusOr<DeviceProfile> scaled = ScaledProfile(Base(), probe);
+  const absl::StatusOr<DeviceProfile> scaled = Scaled(Base(), probe);
   ASSERT_TRUE(scaled.ok()) << scaled.status();
   EXPECT_DOUBLE_EQ(FactorsOf(*scaled)["communications"], 3);
   EXPECT_DOUBLE_EQ(scaled->communication[0].seconds.median, 3e-3);
@@ -169,16 +174,15 @@ TEST(ScaleProfile, CpuRanksAreComparedWithAsMany) {
   base.profile.gpu = probe.gpu = "none";
   for (MeasuredCompute& point : probe.compute) point.ranks = 2;
   for (MeasuredLaunch& point : probe.launch) point.ranks = 2;
-  EXPECT_THAT(ScaledProfile(base, probe).status().message(),
-              HasSubstr("nothing tells how products of base.json scale"));
+  EXPECT_THAT(Scaled(base, probe).status().message(), HasSubstr("nothing tells how products of base.json scale"));
   for (MeasuredCompute& point : base.profile.compute) point.ranks = 2;
   for (MeasuredLaunch& point : base.profile.launch) point.ranks = 2;
-  EXPECT_TRUE(ScaledProfile(base, probe).ok());
+  EXPECT_TRUE(Scaled(base, probe).ok());
 }
 
 TEST(ScaleProfile, RefusesWhatAProbeCannotTell) {
   const auto refusal = [](const ProbedBase& base, const DeviceProfile& probe) {
-    return std::string(ScaledProfile(base, probe).status().message());
+    return std::string(Scaled(base, probe).status().message());
   };
   DeviceProfile probe = Probe();
   probe.compute.erase(probe.compute.begin() + 1);
