@@ -15,7 +15,8 @@ void LaunchExpertActivation(const __nv_bfloat16* pre, const float* weights, int6
                             __nv_bfloat16* act, cudaStream_t stream);
 
 // From gradient = dact [rows,width]: dweights [rows] = the sum over width of dact r^2, and gradient becomes
-// dpre = 2 dact r w in place. act [rows,width] = r^2 w again, or null: not wanted. All in fp32, rounded once.
+// dpre = 2 dact r w in place. act [rows,width] = r^2 w again, also in the place of pre, or null: not wanted. All in
+// fp32, rounded once.
 void LaunchExpertActivationGrad(__nv_bfloat16* gradient, const __nv_bfloat16* pre, const float* weights, int64_t rows,
                                 int64_t width, float* dweights, __nv_bfloat16* act, cudaStream_t stream);
 

@@ -23,7 +23,7 @@ void LaunchGatedActivationGradient(const __nv_bfloat16* dact, const __nv_bfloat1
                                    __nv_bfloat16* dgate_up, cudaStream_t stream);
 
 // The same with weights [rows], and dweights [rows] = the sum over width of dact silu(gate) rest. dact becomes the
-// activation of the forward, with its weight.
+// activation of the forward, with its weight. dgate_up may be in the place of gate_up.
 void LaunchWeightedGatedActivationGradient(__nv_bfloat16* dact, const __nv_bfloat16* gate_up, const float* weights,
                                            const GatedShape& shape, __nv_bfloat16* dgate_up, float* dweights,
                                            cudaStream_t stream);

@@ -9,9 +9,9 @@
 //                  (ComputeContext::writes_gradients)
 //
 // Inputs and outputs have the order in which rows were received (by source rank, local expert, token), also `pre`, the
-// result of up before the activation. Products have the dtype
-// of the rows, the activation is computed in fp32 (fp64), and gradients of weights are added in the dtype of their
-// buffers. The backward reads the rows, their weights and pre (docs/model/mixture_of_experts.md#backward).
+// result of up before the activation. Products have the dtype of the rows, the activation is computed in fp32 (fp64),
+// and gradients of weights are added in the dtype of their buffers. The backward reads the rows, their weights and pre
+// (docs/model/mixture_of_experts.md#backward).
 #include "executor/ops/experts.h"
 
 #include <ATen/TensorOperators.h>

@@ -164,11 +164,11 @@ void PrintMeasured(const std::string& path, const Measured& measured, bool as_js
           {of.uses, DigitsText(of.factor, 4), DigitsText(of.low, 4), DigitsText(of.high, 4), WithCommas(of.count)});
     }
     std::cout << table.Text() << "\n";
-    Table steps({"a step of", "took in the probe", "by this profile", "off by"});
+    Table steps({"a step took", "by this profile", "off by", "of"});  // a long line of overrides comes last
     for (const ProbedStep& step : measured.probed) {
       const bool known = step.predicted > 0;
-      steps.Add({Printable(step.what), SecondsText(step.seconds), known ? SecondsText(step.predicted) : "unknown",
-                 known ? absl::StrFormat("%+.1f %%", 100 * step.off()) : ""});
+      steps.Add({SecondsText(step.seconds), known ? SecondsText(step.predicted) : "unknown",
+                 known ? absl::StrFormat("%+.1f %%", 100 * step.off()) : "", Printable(step.what)});
     }
     std::cout << steps.Text() << "\n";
   }

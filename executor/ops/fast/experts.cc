@@ -30,11 +30,14 @@ Tensors FastExperts(const ComputeContext& context) {
   const ExpertRowsOnGpu order(context.inputs[2], up, received);
   if (!ActivationTakes(received, context.inputs[1]) || up.size(1) % 8 != 0) return ExpertsOfRows(order, context);
   const at::Tensor pre = order.Product(order.Sort(received), up.transpose(1, 2));
-  const at::Tensor weights = order.Sort(context.inputs[1]).contiguous(), act = at::empty_like(pre);
+  const at::Tensor weights = order.Sort(context.inputs[1]).contiguous();
+  at::Tensor act = at::empty_like(pre);
   LaunchExpertActivation(Elements<__nv_bfloat16>(pre), Elements<float>(weights), pre.size(0), pre.size(1),
                          Elements<__nv_bfloat16>(act), CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  return {order.Unsort(order.Product(act, down.transpose(1, 2))), order.Unsort(pre)};
+  const at::Tensor out = order.Unsort(order.Product(act, down.transpose(1, 2)));
+  act.reset();  // memory for what follows
+  return {out, order.Unsort(pre)};
 }
 
 Tensors FastExpertsGrad(const ComputeContext& context) {
@@ -46,8 +49,8 @@ Tensors FastExpertsGrad(const ComputeContext& context) {
   at::Tensor dout = order.Sort(context.inputs[0]);
   const at::Tensor dpre = order.Product(dout, down);  // dact, until the kernel turns it into dpre in place
   const at::Tensor dweights = at::empty({dpre.size(0)}, weights.options());
-  at::Tensor act;
-  if (context.learns()) act = at::empty_like(dpre);
+  at::Tensor act;  // in the place of a sorted pre
+  if (context.learns()) act = pre.is_same(context.inputs[3]) ? at::empty_like(dpre) : pre;
   LaunchExpertActivationGrad(Elements<__nv_bfloat16>(dpre), Elements<__nv_bfloat16>(pre), Elements<float>(weights),
                              dpre.size(0), dpre.size(1), Elements<float>(dweights),
                              act.defined() ? Elements<__nv_bfloat16>(act) : nullptr, CurrentStream());

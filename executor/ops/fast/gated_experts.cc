@@ -32,11 +32,13 @@ Tensors FastGatedExperts(const ComputeContext& context) {
   if (!KernelTakes(context, received, context.inputs[1])) return GatedExpertsOfRows(order, context);
   const at::Tensor pre = order.Product(order.Sort(received), gate_up.transpose(1, 2));
   const GatedShape shape = {pre.size(0), pre.size(1) / 2};
-  const at::Tensor weights = order.Sort(context.inputs[1]).contiguous(),
-                   act = at::empty({shape.rows, shape.width}, pre.options());
+  const at::Tensor weights = order.Sort(context.inputs[1]).contiguous();
+  at::Tensor act = at::empty({shape.rows, shape.width}, pre.options());
   LaunchGatedActivation(Elements<Bf16>(pre), Elements<float>(weights), shape, Elements<Bf16>(act), CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  return {order.Unsort(order.Product(act, down.transpose(1, 2))), order.Unsort(pre)};
+  const at::Tensor out = order.Unsort(order.Product(act, down.transpose(1, 2)));
+  act.reset();  // memory for what follows
+  return {out, order.Unsort(pre)};
 }
 
 Tensors FastGatedExpertsGrad(const ComputeContext& context) {
@@ -45,8 +47,9 @@ Tensors FastGatedExpertsGrad(const ComputeContext& context) {
   if (!KernelTakes(context, received, context.inputs[2]) || !HasAlignedRows(context.inputs[3]))
     return GatedExpertsGradOfRows(order, context);
   const at::Tensor weights = order.Sort(context.inputs[2]).contiguous(), pre = order.Sort(context.inputs[3]);
-  at::Tensor dout = order.Sort(context.inputs[0]), act = order.Product(dout, down);  // its gradient, until the kernel
-  const at::Tensor dpre = at::empty_like(pre), dweights = at::empty({pre.size(0)}, weights.options());
+  at::Tensor dout = order.Sort(context.inputs[0]), act = order.Product(dout, down);    // its gradient, until the kernel
+  const at::Tensor dpre = pre.is_same(context.inputs[3]) ? at::empty_like(pre) : pre,  // in the place of a sorted pre
+      dweights = at::empty({pre.size(0)}, weights.options());
   LaunchWeightedGatedActivationGradient(Elements<Bf16>(act), Elements<Bf16>(pre), Elements<float>(weights),
                                         {act.size(0), act.size(1)}, Elements<Bf16>(dpre), Elements<float>(dweights),
                                         CurrentStream());

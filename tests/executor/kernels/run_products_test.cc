@@ -163,8 +163,8 @@ TEST_F(RunProducts, OfManyRuns) {
   RunProductsTask({1000}, 128, 392).Check();
 }
 
-// Parts that end within a group of 16 rows, at its end, within and at the ends of halves and tiles; empty ones, and runs
-// of one part only.
+// Parts that end within a group of 16 rows, at its end, within and at the ends of halves and tiles; empty ones, and
+// runs of one part only.
 TEST_F(RunProducts, OfRunsInParts) {
   RunProductsTask({70, 0, 130, 16, 1, 200}, 192, 200, /*behind=*/37, /*parts=*/2).Check();
   RunProductsTask({0, 5, 64, 0, 300, 3, 128, 0, 48, 61, 0, 7}, 128, 392, 37, 3).Check();
