@@ -17,8 +17,8 @@
 // them into the shared memory of both. Four blocks that take 2 x 2 tiles and load half of both factors for each other
 // are slower (1.05 where pairs take 0.98), although rows that come from the L2 cache are then 3.3 GB in place of 5.3.
 //
-// Blocks are persistent. Each sorts the runs by length and takes every n-th piece, long ones first, so that all end at
-// about the same time.
+// Blocks are persistent. Each sorts the runs by their groups and takes every n-th piece, long ones first, so that all
+// end at about the same time.
 #include <algorithm>
 #include <limits>
 
@@ -31,7 +31,7 @@ namespace {
 
 static_assert(kTileHalves == kCluster, "each block of a cluster loads one box of a for both");
 
-constexpr int kBoxes = kStageBytes / kBoxBytes, kMostParts = 1024;  // of all runs
+constexpr int kBoxes = kStageBytes / kBoxBytes;
 static_assert(kGroupRows == kProductDepth, "one instruction takes one group of rows");
 
 struct Run {
@@ -152,7 +152,7 @@ struct Stager {
 
 // ---- The work of a block ----
 
-// All blocks find the same order: by length, then by index.
+// All blocks find the same order: by groups, then by index.
 __device__ void SortRuns(Shared& shared, const int* ends, const Shape& shape) {
   const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0) shared.busy = shape.runs;

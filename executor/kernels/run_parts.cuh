@@ -8,9 +8,11 @@ namespace planwright::executor::ops {
 
 // Parts follow each other in groups of 16 rows, of which the last one of a part may have fewer. So a group never has
 // rows of two parts, and as boxes swizzle over 8 rows it can be loaded alone. Groups of 8 have fewer rows that are not
-// there, but need twice the loads: with 384 rows in a part products take 4 % longer, outer products 6 %.
+// there, but need twice the loads: with 384 rows in a part products take 4 % longer, outer products 7 %.
 constexpr int kGroupRows = 16, kBoxGroups = kBox / kGroupRows;
 constexpr int kGroupBytes = kGroupRows * kBox * static_cast<int>(sizeof(__nv_bfloat16));
+
+constexpr int kMostParts = 1024;  // of all runs: kernels keep their ends in shared memory
 
 // How a matrix is loaded whose rows come in parts: a box of 64 rows at a time, or a group.
 struct PartMaps {

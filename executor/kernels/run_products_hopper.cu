@@ -20,8 +20,6 @@
 namespace planwright::executor::ops {
 namespace {
 
-constexpr int kMostParts = 1024;  // of all runs
-
 constexpr int kTileGroups = kTileRows / kGroupRows;
 
 // A warp stages 16 rows of its tile. With the gap behind each, the 8 rows x 16 bytes that a warp writes at a time meet

@@ -13,12 +13,13 @@
 namespace planwright::executor::ops {
 
 ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t rows, at::Device device)
-    : experts_(local_experts), device_(device), ends_(static_cast<size_t>(local_experts)) {
+    : device_(device), experts_(local_experts), ends_(static_cast<size_t>(local_experts)) {
   TORCH_CHECK(counts.numel() % experts_ == 0, "counts of shape ", counts.sizes(), " for ", experts_, " local experts");
   const at::Tensor host = counts.cpu().contiguous();
   const int64_t* count = host.const_data_ptr<int64_t>();
   int64_t all = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {
+    TORCH_CHECK(count[i] >= 0, "a count of ", count[i], " rows");
     arrival_ends_.push_back(all += count[i]);
     ends_[static_cast<size_t>(i % experts_)] += count[i];
   }

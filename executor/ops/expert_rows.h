@@ -44,12 +44,13 @@ class ExpertRows {
   // i64 [X], on the device: the received row of each sorted row. Made when it is first asked for.
   const at::Tensor& index() const;
 
+  const at::Device device_;  // of the rows
+
  private:
-  ExpertRows(int64_t local_experts, at::Device device) : experts_(local_experts), device_(device) {}
+  ExpertRows(int64_t local_experts, at::Device device) : device_(device), experts_(local_experts) {}
   int64_t first(int64_t expert) const { return expert == 0 ? 0 : ends_[expert - 1]; }
 
   const int64_t experts_;
-  const at::Device device_;
   std::vector<int64_t> ends_, arrival_ends_;
   mutable at::Tensor index_;
 };

@@ -349,7 +349,7 @@ CliCommand MeasureCommand() {
       "of a microbatch, with unequal experts, and with communications beside work and without. Times are those of the\n"
       "last steps, inside the training; communications are also timed after them. Overrides follow their recipe. "
       "Parts\n"
-      "that are done are kept in PROFILE.json.parts until all are: the same command goes on.\n";
+      "that are done are kept in PROFILE.json.parts until all are: the same command goes on. A probe begins anew.\n";
   command.see_also = {"show", "tune"}, command.pages = {"docs/measure.md"};
   command.runs = true;
   return command;

@@ -62,8 +62,7 @@ bool LibTorchTakesMatrices(const at::Tensor& matrices) {
 
 ExpertRowsOnGpu::ExpertRowsOnGpu(const at::Tensor& counts, const at::Tensor& up, const at::Tensor& received)
     : ExpertRows(counts.is_cpu() ? ExpertRows(counts, up.size(0), received.size(0), received.device())
-                                 : InOrder(up.size(0), received.device())),
-      device_(received.device()) {
+                                 : InOrder(up.size(0), received.device())) {
   if (counts.is_cpu()) {
     const int64_t sources = counts.numel() / up.size(0);
     if (!in_order() && MultipliesOnHopper(received, up.transpose(1, 2), sources))
@@ -99,7 +98,8 @@ at::Tensor ExpertRowsOnGpu::Unsorted(const at::Tensor& by_expert) const {
 at::Tensor ExpertRowsOnGpu::Product(const at::Tensor& x, const at::Tensor& matrices) const {
   if (!parts_.defined()) return SortedProduct(x, matrices);
   if (MultipliesOnHopper(x, matrices, parts_.size(0))) return GroupedProduct(x, matrices, parts_);
-  return Unsorted(SortedProduct(Sorted(x), matrices));
+  const at::Tensor product = SortedProduct(Sorted(x), matrices);  // the sorted x is dropped here
+  return Unsorted(product);
 }
 
 void ExpertRowsOnGpu::AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b,

@@ -31,7 +31,6 @@ class ExpertRowsOnGpu final : public ExpertRows {
   at::Tensor Unsorted(const at::Tensor& by_expert) const;
   const at::Tensor& sorted_ends() const;  // end of each expert's rows, i32 [L], on the device
 
-  const at::Device device_;
   at::Tensor parts_;  // ends of the rows as they came, i32 [P,L], on the device; undefined where they are sorted
   mutable at::Tensor sorted_ends_;
 };

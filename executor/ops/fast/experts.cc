@@ -45,8 +45,8 @@ Tensors FastExpertsGrad(const ComputeContext& context) {
   const ExpertRowsOnGpu order(context.inputs[4], up, received);
   if (!ActivationTakes(received, context.inputs[2]) || !HasAlignedRows(context.inputs[3]))
     return ExpertsGradOfRows(order, context);
-  const at::Tensor weights = order.Sort(context.inputs[2]).contiguous(), pre = order.Sort(context.inputs[3]);
-  at::Tensor dout = order.Sort(context.inputs[0]);
+  const at::Tensor weights = order.Sort(context.inputs[2]).contiguous();
+  at::Tensor dout = order.Sort(context.inputs[0]), pre = order.Sort(context.inputs[3]);
   const at::Tensor dpre = order.Product(dout, down);  // dact, until the kernel turns it into dpre in place
   const at::Tensor dweights = at::empty({dpre.size(0)}, weights.options());
   at::Tensor act;  // in the place of a sorted pre
@@ -55,11 +55,10 @@ Tensors FastExpertsGrad(const ComputeContext& context) {
                              dpre.size(0), dpre.size(1), Elements<float>(dweights),
                              act.defined() ? Elements<__nv_bfloat16>(act) : nullptr, CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  if (context.learns()) {
-    order.AddOuterProducts(context.gradients[1], dout, act, context.writes_gradients);
-    act.reset(), dout.reset();  // memory for what follows
+  if (context.learns()) order.AddOuterProducts(context.gradients[1], dout, act, context.writes_gradients);
+  act.reset(), pre.reset(), dout.reset();  // memory for what follows
+  if (context.learns())
     order.AddOuterProducts(context.gradients[0], dpre, order.Sort(received), context.writes_gradients);
-  }
   return {order.Unsort(order.Product(dpre, up)), order.Unsort(dweights)};
 }
 

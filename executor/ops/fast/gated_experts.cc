@@ -54,11 +54,10 @@ Tensors FastGatedExpertsGrad(const ComputeContext& context) {
                                         {act.size(0), act.size(1)}, Elements<Bf16>(dpre), Elements<float>(dweights),
                                         CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  if (context.learns()) {
-    order.AddOuterProducts(context.gradients[1], dout, act, context.writes_gradients);
-    act.reset(), dout.reset();  // memory for what follows
+  if (context.learns()) order.AddOuterProducts(context.gradients[1], dout, act, context.writes_gradients);
+  act.reset(), dout.reset();  // memory for what follows
+  if (context.learns())
     order.AddOuterProducts(context.gradients[0], dpre, order.Sort(received), context.writes_gradients);
-  }
   return {order.Unsort(order.Product(dpre, gate_up)), order.Unsort(dweights)};
 }
 

@@ -18,10 +18,10 @@ at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const
 // rows or by columns, and what executor/kernels/run_products.h asks for.
 bool MultipliesOnHopper(const at::Tensor& x, const at::Tensor& matrices, int64_t parts = 1);
 
-// sums[e] += a_e^T b_e over the rows of run e, in an order that only its length decides, so that runs repeat exactly;
-// or sums[e] = a_e^T b_e, if this `writes`, where what was there is not read. a [R,i] and b [R,o] have one dtype; sums
-// [E,i,o] is contiguous, fp32 for bf16 and fp32, fp64 for fp64. Rows behind the last run have no influence. ends as
-// above: of several parts where AddsOuterProductsOnTensorCores.
+// sums[e] += a_e^T b_e over the rows of run e, in an order that only the lengths of its parts decide, so that runs
+// repeat exactly; or sums[e] = a_e^T b_e, if this `writes`, where what was there is not read. a [R,i] and b [R,o] have
+// one dtype; sums [E,i,o] is contiguous, fp32 for bf16 and fp32, fp64 for fp64. Rows behind the last run have no
+// influence. ends as above: of several parts where AddsOuterProductsOnTensorCores.
 void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, const at::Tensor& ends,
                              bool writes);
 

@@ -23,7 +23,8 @@ struct ProbedStep {
 // have all of the steps.
 absl::StatusOr<double> MedianStep(const std::string& run_dir, const StepRange& steps);
 
-// Seconds of a step by a profile: those of `plan show RECIPE time` with it. 0: they are not known.
+// Seconds of a step by a profile: those of `plan show RECIPE time` with it, for ranks that are placed as in this plan.
+// 0: they are not known.
 double PredictedWith(Plan plan, const DeviceProfile& profile);
 
 }  // namespace planwright

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "planner/plan/device_profile.h"
 #include "planner/plan/plan.h"
@@ -19,8 +20,9 @@ class StepUses {
   double Of(const MeasuredLaunch& point) const;
 
  private:
-  std::map<std::tuple<OpKind, DType, double, double>, double> compute_;  // flops, bytes
-  std::map<OpKind, double> launches_;
+  // Points of other numbers of ranks on the fullest node are others.
+  std::map<std::tuple<OpKind, DType, double, double, int>, double> compute_;  // flops, bytes, ranks
+  std::map<std::pair<OpKind, int>, double> launches_;
 };
 
 }  // namespace planwright

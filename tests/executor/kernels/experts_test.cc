@@ -200,6 +200,7 @@ TEST_F(ExpertKernels, ExpertsOfSeveralSources) {
   // On Hopper rows of these widths are not sorted; with the second, for half of the products.
   Experts("real widths", {counts, 3, kHidden, kFfn});
   Experts("one width", {counts, 3, 256, 136});
+  Experts("not sorted and frozen", {counts, 3, 256, 192, false});
   Experts("more rows", {at::tensor({300, 77, 0, 130, 8, 250}, at::kLong).view({2, 3}), 3, 256, 192});
 }
 
@@ -219,6 +220,8 @@ TEST_F(ExpertKernels, GatedExperts) {
   Experts("few rows", Gated({at::tensor({0, 30}, at::kLong), 2, 64, 40}));
   Experts("counts on the host", Gated({sources, 3, 264, 136}));
   Experts("rows that are not sorted", Gated({sources, 3, 256, 192}));
+  Experts("not sorted and frozen", Gated({sources, 3, 256, 192, false}));
+  Experts("one width", Gated({sources, 3, 256, 136}));
   Experts("frozen, counts on the host", Gated({sources, 3, 264, 136, false}));
 }
 

@@ -234,6 +234,10 @@ TEST_F(MeasureTracesTest, StepUsesCountTheInstructionsOfAStep) {
   }
   for (const MeasuredLaunch& point : profile.launch)
     EXPECT_DOUBLE_EQ(uses.Of(point), there[point.kind]) << OpName(point.kind);
+  // With another number of ranks on a node they are other uses.
+  MeasuredLaunch of_four = profile.launch.front();
+  of_four.ranks = 4;
+  EXPECT_EQ(uses.Of(of_four), 1);
   // Of several recipes it is the sum. What no step has counts once.
   const MeasuredCompute other = {.kind = OpKind::kLinear, .flops = 3, .bytes = 5};
   const double before = uses.Of(profile.compute.front());
