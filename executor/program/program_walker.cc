@@ -84,6 +84,11 @@ bool ProgramWalker::RunAll() {
   stop_rules_.Resume(rank_.notes);
   if (walk_.files.probe != nullptr && trains_) walk_.files.probe->WriteFirstParameters(rank_);
   BindList(program_.step(), "step");
+  const auto [first, end] = program_.step();
+  for (size_t i = first; i < end; ++i) {
+    const LinkedInstruction& instruction = *program_.entries()[i].instruction;
+    reports_beside_ |= instruction.source->kind == OpKind::kLogStep && instruction.stream != 0;
+  }
   BindList(program_.evaluate(), "evaluate");
   BindList(program_.score(), "score");
   BindList(program_.save(), "save");
@@ -108,6 +113,7 @@ bool ProgramWalker::RunAll() {
     profiling_ = walk_.files.profile != nullptr && walk_.files.profile->Covers(step);
     RunList(program_.step(), absl::StrCat("step ", step + 1));
     a_step_is_done_ = true;
+    if (reports_beside_) JoinStreams();  // what follows reads what the report writes
     if (probing_) WriteProbes();
     if (profiling_ && walk_.files.profile->EndsWith(step)) WriteProfile();
     probing_ = profiling_ = false;
@@ -124,11 +130,9 @@ bool ProgramWalker::RunAll() {
       RunList(program_.save(), absl::StrCat("save after step ", step + 1));
     }
   }
+  JoinStreams();
   reports_.Finish();
-  if (walk_.files.probe != nullptr && trains_) {
-    JoinStreams();
-    walk_.files.probe->WriteLastParameters(rank_);
-  }
+  if (walk_.files.probe != nullptr && trains_) walk_.files.probe->WriteLastParameters(rank_);
   BetweenFailPoints(walk_.fail_point, {.list = "teardown", .step = step_ + 1}, [this] {
     RunList(program_.teardown(), "teardown");
     JoinStreams();
