@@ -3,6 +3,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "executor/communication/failure.h"
@@ -29,11 +30,19 @@ std::unique_ptr<Streams> MakeStreams(at::Device device, const Walk& walk, int st
   return MakeHostStreams(streams, walk.files.recorder, fail, walk.before_instruction);
 }
 
+// Whether a step is reported on another stream than the main one.
+bool ReportsBeside(const LinkedProgram& program) {
+  const auto [first, end] = program.step();
+  return std::any_of(program.entries().begin() + first, program.entries().begin() + end, [](const LinkedEntry& entry) {
+    return entry.instruction->source->kind == OpKind::kLogStep && entry.instruction->stream != 0;
+  });
+}
+
 }  // namespace
 
 ProgramWalker::ProgramWalker(Rank& rank, Walk& walk)
     : rank_(rank), walk_(walk), blocks_(rank.plan), program_(blocks_, rank.role), trains_(walk.steps.last >= 0),
-      stop_rules_(rank.plan, rank.device.is_cuda() ? kUnreadStepsAllowed : 0),
+      reports_beside_(ReportsBeside(program_)), stop_rules_(rank.plan, rank.device.is_cuda() ? kUnreadStepsAllowed : 0),
       reports_(rank.plan, rank.step, walk.files.log, walk.files.events, walk.handlers.data_wait, stop_rules_),
       evaluations_(rank.plan, trains_, rank.step, walk.files.log, walk.files.events),
       bound_(program_, rank, walk, reports_, evaluations_), values_(static_cast<size_t>(program_.values())),
@@ -84,11 +93,6 @@ bool ProgramWalker::RunAll() {
   stop_rules_.Resume(rank_.notes);
   if (walk_.files.probe != nullptr && trains_) walk_.files.probe->WriteFirstParameters(rank_);
   BindList(program_.step(), "step");
-  const auto [first, end] = program_.step();
-  for (size_t i = first; i < end; ++i) {
-    const LinkedInstruction& instruction = *program_.entries()[i].instruction;
-    reports_beside_ |= instruction.source->kind == OpKind::kLogStep && instruction.stream != 0;
-  }
   BindList(program_.evaluate(), "evaluate");
   BindList(program_.score(), "score");
   BindList(program_.save(), "save");

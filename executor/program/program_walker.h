@@ -67,7 +67,8 @@ class ProgramWalker {
   Walk& walk_;
   LinkedBlocks blocks_;
   const LinkedProgram program_;
-  const bool trains_;  // whether the run has steps to do; if not, it evaluates
+  const bool trains_;          // whether the run has steps to do; if not, it evaluates
+  const bool reports_beside_;  // the plan has the report of a step on another stream than the main one
   StopRules stop_rules_;
   StepReports reports_;
   EvaluationReports evaluations_;
@@ -89,7 +90,6 @@ class ProgramWalker {
   std::vector<ProbePoint> probe_points_;  // in the order of the list
   size_t next_probe_point_ = 0;
   bool a_step_is_done_ = false;  // of this life: deadlines are shorter then
-  bool reports_beside_ = false;  // the plan has the report of a step on another stream than the main one
   bool probing_ = false;         // whether this step's probes are kept
   bool profiling_ = false;       // whether this step is profiled
   int64_t timed_ = -1;           // Launch::timed of the instruction that is being launched

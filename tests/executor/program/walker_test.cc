@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,8 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <semaphore>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -189,6 +192,7 @@ class WalkerTest : public ::testing::Test {
                            .data =
                                [this](const Instruction& instruction, const CallContext& call) {
                                  reads_.emplace_back(&instruction, call.step, call.microbatch);
+                                 if (on_read_) on_read_(call);
                                  return ToyData(instruction, call);
                                },
                            .parameters =
@@ -203,8 +207,9 @@ class WalkerTest : public ::testing::Test {
                                    for (const DataRead& read : reads)
                                      announced_.emplace_back(read.instruction, step, read.call.microbatch);
                                  }
-                               }},
-              .files = {.recorder = **recorder, .log = log_.get(), .probe = &probe},
+                               },
+                           .data_wait = data_wait_},
+              .files = {.recorder = **recorder, .log = log_.get(), .probe = probes_ ? &probe : nullptr},
               .fail_point = fail_point_};
     ProgramWalker(rank, walk).Run();
     const at::Tensor weights = rank.modules.at("m").buckets()[0].parameters;
@@ -222,6 +227,9 @@ class WalkerTest : public ::testing::Test {
   std::unique_ptr<StepLog> log_;
   std::function<JoinedHandler(const ComputeBinding&, const ComputeBinding&)> joined_;
   FailPointHook fail_point_;
+  std::function<double(int64_t step)> data_wait_;
+  std::function<void(const CallContext&)> on_read_;
+  bool probes_ = true;
   std::vector<double> weights_;
   std::vector<std::tuple<const Instruction*, int64_t, int>> reads_, announced_;  // steps and microbatches
 };
@@ -246,6 +254,32 @@ TEST_F(WalkerTest, WorksOutTheStepByHand) {
   // The first AdamW step is lr times the sign of the gradient, up to eps.
   const double expected[] = {1.9, 1.9, 2.9, 2.9};
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(weights_[i], expected[i], 1e-8);
+}
+
+// The host reads what a report writes only when that is written, also behind the last step, when nothing else waits for
+// it. Here it comes there while the report is being made.
+TEST_F(WalkerTest, WaitsForAReportOnAnotherStream) {
+  Plan plan = ToyPlan();
+  std::vector<Instruction>& step = plan.roles[0].step;
+  step.back().stream = "reports";
+  const std::vector<Output> read = {{"later", kVector}, {"later_one", kVector}, {"later_n", kCount}};
+  step.push_back(Op(OpKind::kReadTokens, {}, read, {{"module", "m"}}));
+  step.back().microbatch = 2;
+  std::counting_semaphore begun(0);
+  data_wait_ = [&](int64_t) {
+    begun.release();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return 0.5;
+  };
+  on_read_ = [&](const CallContext& call) {
+    if (call.microbatch == 2) begun.acquire();
+  };
+  probes_ = false;  // they wait for all streams
+  Run(plan, 3);
+  const std::vector<nlohmann::json> metrics = Metrics();
+  ASSERT_EQ(metrics.size(), 3u);
+  EXPECT_DOUBLE_EQ(metrics[0]["loss"].get<double>(), 15.0);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(metrics[static_cast<size_t>(i)]["step"], i + 1);
 }
 
 // Each instruction is asked for its form once, however many calls and steps run it, and by what the plan says of it.
