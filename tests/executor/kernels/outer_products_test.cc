@@ -13,6 +13,7 @@
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/expert_rows_on_gpu.h"
 #include "tests/executor/kernels/check_kernel.h"
+#include "tests/executor/kernels/runs_in_parts.h"
 
 namespace planwright::executor {
 namespace {
@@ -174,19 +175,13 @@ TEST_F(Kernels, OuterProductsOfManyRuns) {
   Task({1000}, 264, 392).Check();
 }
 
-// Parts that end within a group of 16 rows, at its end, within and at the ends of a stage; empty ones, and runs of one
-// part only.
 TEST_F(Kernels, OuterProductsOfRunsInParts) {
-  Task({70, 0, 130, 16, 1, 200}, 136, 200, /*behind=*/37, /*parts=*/2).Check();
-  Task({0, 5, 64, 0, 300, 3, 128, 0, 48, 61, 0, 7}, 200, 376, 37, 3).Check();
-  Task({0, 0, 0, 0}, 136, 200, 37, 2).Check();
-  Task({9, 17, 33}, 64, 16, /*behind=*/0, 3).Check();  // one run
-  std::vector<int64_t> lengths;
-  for (int64_t i = 0; i < 16 * 64; ++i) lengths.push_back(i * 37 % 23);
-  Task(lengths, 64, 200, 37, 16).Check();
-  lengths.clear();
-  for (int64_t i = 0; i < 4 * 8; ++i) lengths.push_back(i * 41 % 190);
-  Task(lengths, 1856, 2688, 37, 4).Check();
+  const auto check = [](const RunsInParts& runs, int64_t inner, int64_t width) {
+    Task(runs.lengths, inner, width, runs.behind, runs.parts).Check();
+  };
+  for (const RunsInParts& runs : FewRunsInParts()) check(runs, 200, 376);
+  check(ManyRunsInParts(16, 64, /*most=*/23), 64, 200);
+  check(ManyRunsInParts(4, 16, /*most=*/190), 1856, 2688);
 }
 
 // Nothing behind the last row either: loads must not need it.

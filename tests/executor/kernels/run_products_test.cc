@@ -12,6 +12,7 @@
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/grouped_product.h"
 #include "tests/executor/kernels/check_kernel.h"
+#include "tests/executor/kernels/runs_in_parts.h"
 
 namespace planwright::executor {
 namespace {
@@ -163,19 +164,13 @@ TEST_F(RunProducts, OfManyRuns) {
   RunProductsTask({1000}, 128, 392).Check();
 }
 
-// Parts that end within a group of 16 rows, at its end, within and at the ends of halves and tiles; empty ones, and
-// runs of one part only.
 TEST_F(RunProducts, OfRunsInParts) {
-  RunProductsTask({70, 0, 130, 16, 1, 200}, 192, 200, /*behind=*/37, /*parts=*/2).Check();
-  RunProductsTask({0, 5, 64, 0, 300, 3, 128, 0, 48, 61, 0, 7}, 128, 392, 37, 3).Check();
-  RunProductsTask({0, 0, 0, 0}, 128, 200, 37, 2).Check();
-  RunProductsTask({9, 17, 33}, 64, 16, /*behind=*/0, 3).Check();  // one run
-  std::vector<int64_t> lengths;
-  for (int64_t i = 0; i < 16 * 64; ++i) lengths.push_back(i * 37 % 23);
-  RunProductsTask(lengths, 64, 584, 37, 16).Check();
-  lengths.clear();
-  for (int64_t i = 0; i < 4 * 16; ++i) lengths.push_back(i * 41 % 190);
-  RunProductsTask(lengths, 2688, 1856, 37, 4).Check();
+  const auto check = [](const RunsInParts& runs, int64_t inner, int64_t width) {
+    RunProductsTask(runs.lengths, inner, width, runs.behind, runs.parts).Check();
+  };
+  for (const RunsInParts& runs : FewRunsInParts()) check(runs, 192, 200);
+  check(ManyRunsInParts(16, 64, /*most=*/23), 64, 584);
+  check(ManyRunsInParts(4, 16, /*most=*/190), 2688, 1856);
 }
 
 // Nothing behind the last row either: loads must not need it.
