@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "executor/checkpoint/resume_point.h"
+#include "executor/communication/agreement.h"
 #include "executor/communication/failure.h"
 #include "executor/log/log.h"
 #include "planner/base/digest/sha256.h"
@@ -54,6 +55,9 @@ std::string ReportKey(int64_t step, int life, int rank) {
   return absl::StrCat("checkpoint/", life, "/", step, "/", rank);
 }
 
+// Is there when rank 0 has published.
+std::string PublishedKey(int64_t step, int life) { return absl::StrCat("checkpoint/", life, "/", step, "/published"); }
+
 // What a rank tells rank 0 when it has written.
 std::string ReportText(const RankReport& report) {
   nlohmann::json json = {{"copied", report.copied}, {"through", report.through}};
@@ -75,11 +79,9 @@ RankReport ReportFrom(int rank, const std::string& text) {
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(const Plan& plan, const Environment& environment, std::string run_dir,
-                                   std::string run_id, int life, int64_t verified,
-                                   std::function<void(int, const std::string&)> leave, FailPointHook fail_point)
+                                   std::string run_id, int life, int64_t verified, Hooks hooks)
     : plan_(plan), environment_(environment), run_dir_(std::move(run_dir)), run_id_(std::move(run_id)), life_(life),
-      verified_(verified), leave_(std::move(leave)), fail_point_(std::move(fail_point)),
-      copies_(plan, environment.rank), thread_([this] { Run(); }) {}
+      verified_(verified), hooks_(std::move(hooks)), copies_(plan, environment.rank), thread_([this] { Run(); }) {}
 
 CheckpointWriter::~CheckpointWriter() {
   {
@@ -129,8 +131,8 @@ void CheckpointWriter::Run() {
     const double waited = waited_;
     lock.unlock();
     const auto failed = [&](int status, const std::string& what) {
-      leave_(status, absl::StrCat("rank ", environment_.rank, " on ", environment_.host, ": the checkpoint of step ",
-                                  counters.step, ": ", what));
+      hooks_.leave(status, absl::StrCat("rank ", environment_.rank, " on ", environment_.host,
+                                        ": the checkpoint of step ", counters.step, ": ", what));
     };
     try {
       Write(counters, notes, waited);
@@ -168,7 +170,7 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, const ManifestN
   copies_.Copy();
   note_copied();
   own.through = copies_.limited() ? copies_.bytes() : 0;
-  BetweenFailPoints(fail_point_, {.list = "write", .step = counters.step}, [&] {
+  BetweenFailPoints(hooks_.fail_point, {.list = "write", .step = counters.step}, [&] {
     MakeFolder(folder);
     if (copies_.sources().empty()) return;
     const auto before_range = [&](const std::byte* range) {
@@ -183,7 +185,7 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, const ManifestN
                             counters.step, static_cast<double>(own.shard->bytes) / 1e9, own.copied,
                             SecondsSince(begin)));
   });
-  BetweenFailPoints(fail_point_, {.list = "publish", .step = counters.step}, [&] {
+  BetweenFailPoints(hooks_.fail_point, {.list = "publish", .step = counters.step}, [&] {
     if (environment_.rank == 0) {
       const Manifest manifest = {.name = plan_.name,
                                  .plan_digest = plan_.digest,
@@ -200,7 +202,16 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, const ManifestN
     }
     store().set(ReportKey(counters.step, life_, environment_.rank), ReportText(own));
   });
-  if (environment_.rank == 0) Retain();
+  if (environment_.rank == 0) return Retain();
+  // So all wait for the slowest disk where a checkpoint is saved, and none where its communications have deadlines.
+  AwaitOther(PublishedKey(counters.step, life_));
+}
+
+std::string CheckpointWriter::AwaitOther(const std::string& key) {
+  if (hooks_.waits_for_others) hooks_.waits_for_others(true);
+  std::string value = AwaitFiles(key, store());
+  if (hooks_.waits_for_others) hooks_.waits_for_others(false);
+  return value;
 }
 
 void CheckpointWriter::PublishAll(const std::string& folder, Manifest manifest, const RankReport& own, double waited,
@@ -212,7 +223,7 @@ void CheckpointWriter::PublishAll(const std::string& folder, Manifest manifest, 
     RankReport report = own;
     if (rank > 0) {
       const std::string key = ReportKey(counters.step, life_, rank);
-      report = ReportFrom(rank, store().get_to_str(key));
+      report = ReportFrom(rank, AwaitOther(key));
       store().deleteKey(key);
     }
     copied = std::max(copied, report.copied), through = std::max(through, report.through);
@@ -224,9 +235,12 @@ void CheckpointWriter::PublishAll(const std::string& folder, Manifest manifest, 
   ThrowUnlessOk(WriteDurably(folder, kCheckpointPlanFile, plan));
   manifest.plan_bytes = static_cast<int64_t>(plan.size());
   manifest.plan_sha256 = Sha256Hex(plan);
+  // All have reported, so all have seen that the checkpoint before this one was published.
+  if (published_ > 0) store().deleteKey(PublishedKey(published_, life_));
   // A life that was cut off and replaced must not publish behind the back of the new one.
   ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
   ThrowUnlessOk(PublishManifest(folder, manifest));
+  if (plan_.world_size > 1) store().set(PublishedKey(published_ = counters.step, life_), "");
   const double written = SecondsSince(begin);
   ThrowUnlessOk(LogCheckpoint(
       run_dir_, life_,
@@ -247,35 +261,36 @@ void CheckpointWriter::PublishAll(const std::string& folder, Manifest manifest, 
   std::fflush(stdout);
 }
 
+// The new checkpoint is whole, and the old ones take no more than space: a run does not end for that.
+void CheckpointWriter::WarnOnce(const std::string& folder, const std::string& line) {
+  if (left_.insert(folder).second) LogWarning(line);
+}
+
 void CheckpointWriter::Remove(const std::string& folder) {
+  // A newer life may go on from one that this life would remove.
+  ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
   const absl::StatusOr<std::vector<std::string>> left = RemoveCheckpoint(folder);
-  ThrowUnlessOk(left.status());
+  if (!left.ok()) return WarnOnce(folder, absl::StrCat(folder, " stays: ", left.status().message()));
   if (left->empty()) return LogInfo("removed " + folder);
-  if (left_.insert(folder).second) {
-    LogWarning(absl::StrCat("of ", folder, " what no run has written stays: ", absl::StrJoin(*left, ", ")));
-  }
+  WarnOnce(folder, absl::StrCat("of ", folder, " what no run has written stays: ", absl::StrJoin(*left, ", ")));
 }
 
 void CheckpointWriter::Retain() {
+  const std::string all = run_dir_ + "/checkpoints";
   // What lives left that were killed while they wrote. They write no more.
   if (!std::exchange(tidied_, true)) {
     const absl::StatusOr<std::vector<std::string>> folders = LeftByEndedLives(run_dir_, life_);
-    ThrowUnlessOk(folders.status());
-    for (const std::string& folder : *folders) {
-      ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
-      Remove(folder);
-    }
+    if (!folders.ok())
+      return WarnOnce(all, absl::StrCat("what earlier lives left in ", all, " stays: ", folders.status().message()));
+    for (const std::string& folder : *folders) Remove(folder);
   }
   if (plan_.checkpoint.keep_last == 0) return;
   const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir_, life_ + 1);
-  ThrowUnlessOk(list.status());
+  if (!list.ok()) return WarnOnce(all, absl::StrCat("old checkpoints stay: ", list.status().message()));
   for (const FoundCheckpoint& checkpoint :
        CheckpointsToRemove(list->found, plan_.checkpoint.keep_last, plan_.checkpoint.keep_every_steps,
-                           plan_.checkpoint.keep_best, verified_)) {
-    // A newer life may go on from one that this life would remove.
-    ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
+                           plan_.checkpoint.keep_best, verified_))
     Remove(checkpoint.folder);
-  }
 }
 
 }  // namespace planwright::executor

@@ -38,12 +38,18 @@ struct RankReport {
 
 class CheckpointWriter {
  public:
+  // What the thread that writes calls.
+  struct Hooks {
+    std::function<void(int, const std::string&)> leave;  // ends the process with an exit status and a message
+    // From now on what is left to do is that of others: true until they have done it.
+    std::function<void(bool)> waits_for_others = {};
+    FailPointHook fail_point = {};  // passes "write" and "publish"
+  };
+
   // `run_dir` is shared by all ranks. `run_id`, `life`: of this launch. `verified`: the step of the checkpoint that was
-  // loaded, which stays; -1: none was. `leave`: ends the process with an exit status and a message; called by the
-  // thread that writes. The thread has a connection of its own to the store. It passes the fail points "write" and
-  // "publish".
+  // loaded, which stays; -1: none was. The thread has a connection of its own to the store.
   CheckpointWriter(const Plan& plan, const Environment& environment, std::string run_dir, std::string run_id, int life,
-                   int64_t verified, std::function<void(int, const std::string&)> leave, FailPointHook fail_point = {});
+                   int64_t verified, Hooks hooks);
   ~CheckpointWriter();  // does not wait for the disk: what is not published is lost
 
   // Manifest::data of all that will be published; on rank 0, before the first Publish.
@@ -57,7 +63,7 @@ class CheckpointWriter {
   void Save(ModuleState& module);
   void Publish();
 
-  // Waits until the last one is published.
+  // Waits until the last one is published, as SaveCounters does for the one before.
   void Finish();
 
  private:
@@ -68,6 +74,8 @@ class CheckpointWriter {
                   std::chrono::steady_clock::time_point begin);
   void Retain();
   void Remove(const std::string& folder);
+  void WarnOnce(const std::string& folder, const std::string& line);
+  std::string AwaitOther(const std::string& key);  // what another rank says
   c10d::Store& store();
 
   const Plan& plan_;
@@ -76,8 +84,7 @@ class CheckpointWriter {
   const std::string run_id_;
   const int life_;
   const int64_t verified_;
-  const std::function<void(int, const std::string&)> leave_;
-  const FailPointHook fail_point_;
+  const Hooks hooks_;
   std::map<std::string, std::string> sources_, base_;
   HostCopies copies_;
   CheckpointCounters counters_;  // of the one being copied
@@ -85,8 +92,9 @@ class CheckpointWriter {
   double waited_ = 0;            // seconds that training waited for the one before it
   c10::intrusive_ptr<c10d::Store> store_;
 
+  int64_t published_ = 0;       // the step of the last one; rank 0 of several
   bool tidied_ = false;         // what earlier lives left is removed
-  std::set<std::string> left_;  // folders in which there is more than a run has written, as the log says
+  std::set<std::string> left_;  // folders that were not removed, or not wholly, as the log says
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "executor/communication/agreement.h"
 #include "executor/log/log.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
@@ -201,13 +202,13 @@ absl::StatusOr<std::string> ResumePoint::Agree(const std::string& problem) {
     if (environment_.rank == 0) {
       std::string first;
       for (int rank = 0; rank < environment_.world_size; ++rank) {
-        const std::string found = store_.get_to_str(Key("loaded", life_, attempt_, absl::StrCat(rank)));
+        const std::string found = AwaitFiles(Key("loaded", life_, attempt_, absl::StrCat(rank)), store_);
         if (found != "-" && first.empty()) first = absl::StrCat("rank ", rank, ": ", found);
       }
       if (!first.empty()) Warn(absl::StrCat("this checkpoint is damaged, an older one is taken: ", first));
       store_.set(verdict, first.empty() ? "-" : first);
     }
-    const std::string found = store_.get_to_str(verdict);
+    const std::string found = AwaitFiles(verdict, store_);
     if (found != "-" && environment_.rank != 0)
       LogWarning(absl::StrCat("this checkpoint is damaged, an older one is taken: ", found));
     return found == "-" ? "" : found;

@@ -214,4 +214,9 @@ absl::StatusOr<std::map<std::string, std::string>> PostedSources(c10d::Store& st
   }
 }
 
+std::string AwaitFiles(const std::string& key, c10d::Store& store) {
+  store.wait({key}, c10d::Store::kNoTimeout);
+  return store.get_to_str(key);
+}
+
 }  // namespace planwright::executor

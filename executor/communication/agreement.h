@@ -28,4 +28,9 @@ absl::Status AgreeOnData(const Environment& environment, const std::string& data
 absl::Status PostSources(const std::map<std::string, std::string>& digests, c10d::Store& store);
 absl::StatusOr<std::map<std::string, std::string>> PostedSources(c10d::Store& store);
 
+// The value of a key that another rank sets when it has read or written its part of a checkpoint. No time is too long
+// for that: while its bytes move it goes on, and when they do not its own watchdog ends it, and so the run.
+// CommunicationError if the store is lost.
+std::string AwaitFiles(const std::string& key, c10d::Store& store);
+
 }  // namespace planwright::executor

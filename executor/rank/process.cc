@@ -16,6 +16,7 @@
 #include "executor/log/log.h"
 #include "executor/rank/exit.h"
 #include "planner/base/files/exit_status.h"
+#include "planner/base/process/inherited.h"
 
 namespace planwright::executor {
 namespace {
@@ -75,6 +76,7 @@ void ReportRefusedHostMemory() {
 }  // namespace
 
 void PrepareProcess() {
+  AllowManyFiles();
   std::signal(SIGPIPE, SIG_IGN);
   // Only a launcher gives ranks a secret. It gets the signal, too, where a batch system ends all processes of a job.
   if (std::getenv("PLANWRIGHT_SECRET") != nullptr) std::signal(SIGTERM, SIG_IGN);

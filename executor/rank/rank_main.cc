@@ -37,6 +37,12 @@ void TellProfileMismatch(const Assignment& assignment, at::Device device) {
   if (assignment.rank() == 0) std::fprintf(stderr, "warning: %s\n", mismatch.c_str());
 }
 
+CheckpointWriter::Hooks HooksOfCheckpoints(Watchdog& watchdog, const RankMainHooks& hooks) {
+  return {.leave = [](int status, const std::string& what) { Exit(status, what); },
+          .waits_for_others = [&watchdog](bool waits) { watchdog.WaitForOthers(waits); },
+          .fail_point = hooks.fail_point};
+}
+
 }  // namespace
 
 int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
@@ -71,11 +77,11 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   FollowDevice(device, *recorder);
   trial.TakeDevice(device);
   TellProfileMismatch(assignment, device);
-  const Watchdog watchdog(*recorder, WatchdogDuties(assignment, device));
+  Watchdog watchdog(*recorder, WatchdogDuties(assignment, device));
 
   // Where does the run begin?
   const std::unique_ptr<StartPoint> start =
-      ValueOrExit(StartPoint::Choose(assignment, *store, files.log.get(), hooks.fail_point));
+      ValueOrExit(StartPoint::Choose(assignment, *store, files.log.get(), HooksOfCheckpoints(watchdog, hooks)));
   if (assignment.trial())
     assignment.steps = std::min(assignment.plan.budget.steps, start->Steps(0).first + assignment.steps);
 

@@ -31,10 +31,9 @@ void NoteOrThrow(const absl::Status& status, std::string& problem) {
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const Plan& plan, const Environment& environment, const std::string& run_dir, int life,
-                               c10d::Store& store, std::function<void(int, const std::string&)> exit,
-                               FailPointHook fail_point)
-    : plan_(plan), environment_(environment), run_dir_(run_dir), life_(life), exit_(std::move(exit)),
-      fail_point_(std::move(fail_point)), point_(plan, environment, run_dir, life, store) {}
+                               c10d::Store& store, CheckpointWriter::Hooks hooks)
+    : plan_(plan), environment_(environment), run_dir_(run_dir), life_(life), hooks_(std::move(hooks)),
+      point_(plan, environment, run_dir, life, store) {}
 
 absl::StatusOr<bool> RunCheckpoints::Choose() {
   absl::StatusOr<std::string> folder = point_.Next();
@@ -107,7 +106,7 @@ absl::Status RunCheckpoints::CheckNotReplaced() const { return CheckNoNewerLife(
 CheckpointWriter& RunCheckpoints::writer() {
   if (writer_ == nullptr) {
     writer_ = std::make_unique<CheckpointWriter>(plan_, environment_, run_dir_, point_.run_id(), life_,
-                                                 point_.checkpoint_step(), exit_, fail_point_);
+                                                 point_.checkpoint_step(), hooks_);
     writer_->SetSources(sources_);
     writer_->SetBase(base_);
   }

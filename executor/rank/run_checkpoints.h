@@ -19,9 +19,9 @@ namespace planwright::executor {
 
 class RunCheckpoints {
  public:
-  // Keeps references. `exit`, `fail_point`: see CheckpointWriter.
+  // Keeps references.
   RunCheckpoints(const Plan& plan, const Environment& environment, const std::string& run_dir, int life,
-                 c10d::Store& store, std::function<void(int, const std::string&)> exit, FailPointHook fail_point);
+                 c10d::Store& store, CheckpointWriter::Hooks hooks);
 
   // Whether the run goes on from a checkpoint. All ranks get the same answer. Errors: those of ResumePoint::Next.
   absl::StatusOr<bool> Choose();
@@ -52,8 +52,7 @@ class RunCheckpoints {
   const Environment& environment_;
   const std::string run_dir_;
   const int life_;
-  const std::function<void(int, const std::string&)> exit_;
-  const FailPointHook fail_point_;
+  const CheckpointWriter::Hooks hooks_;
   ResumePoint point_;
   std::string folder_;   // of the chosen checkpoint
   std::string problem_;  // what is damaged in it

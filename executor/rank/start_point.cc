@@ -16,14 +16,13 @@
 namespace planwright::executor {
 
 absl::StatusOr<std::unique_ptr<StartPoint>> StartPoint::Choose(const Assignment& assignment, c10d::Store& store,
-                                                               StepLog* log, const FailPointHook& fail_point) {
+                                                               StepLog* log, const CheckpointWriter::Hooks& hooks) {
   const Plan& plan = assignment.plan;
   const RankOptions& options = assignment.options;
   std::unique_ptr<StartPoint> start(new StartPoint(assignment, store, log));
   if (assignment.keeps()) {
-    start->checkpoints_ = std::make_unique<RunCheckpoints>(
-        plan, assignment.environment, options.run_dir, options.life, store,
-        [](int status, const std::string& what) { Exit(status, what); }, fail_point);
+    start->checkpoints_ =
+        std::make_unique<RunCheckpoints>(plan, assignment.environment, options.run_dir, options.life, store, hooks);
     if (absl::Status chosen = start->ChooseCheckpoint(); !chosen.ok()) return chosen;
   }
   const bool adapted =

@@ -21,7 +21,7 @@ class StartPoint {
   // leave it, as no life before kept those steps. Keeps references. Errors: those of RunCheckpoints, InitialState and
   // StepLog; InvalidArgument if --trace names steps that are done.
   static absl::StatusOr<std::unique_ptr<StartPoint>> Choose(const Assignment& assignment, c10d::Store& store,
-                                                            StepLog* log, const FailPointHook& fail_point);
+                                                            StepLog* log, const CheckpointWriter::Hooks& hooks);
 
   // The steps of this life, up to `last` (from 0). What earlier lives evaluated is known after ChooseAgain, on rank 0.
   StepSpan Steps(int64_t last) const { return {first_step_, last, resumes_, evaluated_, evaluation_seconds_}; }

@@ -112,6 +112,7 @@ bool Watchdog::IsStuck(const std::optional<RecordedInstruction>& at, std::chrono
   waited_ = current == current_ && limited == limited_ ? waited_ + passed : std::chrono::nanoseconds(0);
   current_ = current, limited_ = limited;
   if (moves && BytesMove()) waited_ = {};
+  if (moves && at->state == RecorderState::kStoring && waits_for_others_) waited_ = {};
   if (limited_ && waited_.count() > at->deadline / 2) half_over_ = current_;
   return limited_ && waited_ > duties_.patience && (waited_ - duties_.patience).count() > at->deadline;
 }

@@ -41,6 +41,10 @@ class Watchdog {
   Watchdog(Recorder& recorder, Duties duties);
   ~Watchdog();  // stops watching
 
+  // Called from any thread. While what this rank saves waits for what others save, saving has no deadline here: theirs
+  // end the run.
+  void WaitForOthers(bool waits) { waits_for_others_ = waits; }
+
  private:
   void WatchProgress();
   void AskBackends();
@@ -67,6 +71,7 @@ class Watchdog {
   std::chrono::steady_clock::time_point looked_;
   int64_t pace_step_ = 0, first_pace_ = 0;  // the step whose time is counted, and the first one; 0: none yet
   std::chrono::nanoseconds busy_{};
+  std::atomic<bool> waits_for_others_ = false;
   std::atomic<uint64_t> half_over_ = 0;  // the last instruction that has taken half of its deadline; 0: none
   uint64_t warned_ = 0;                  // the last one that the log has a warning of
   std::thread watcher_, asker_;          // the last members: they use the others

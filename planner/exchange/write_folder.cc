@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <span>
 #include <utility>
 
@@ -41,9 +40,7 @@ std::string FolderOfPath(const std::string& path) {
 // A folder that is removed with all that is in it, unless it has got its name.
 class NewFolder {
  public:
-  explicit NewFolder(const std::string& target)
-      : target_(target),
-        path_(absl::StrCat(target, ".writing.", getpid(), ".", absl::Hex(std::random_device()(), absl::kZeroPad8))) {}
+  explicit NewFolder(const std::string& target) : target_(target), path_(NameBeside(target)) {}
   ~NewFolder() {
     std::error_code error;
     if (made_) std::filesystem::remove_all(path_, error);

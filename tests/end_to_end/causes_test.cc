@@ -53,10 +53,11 @@ class Causes : public ::testing::Test {
     argv.insert(argv.end(), overrides.begin(), overrides.end());
     argv.insert(argv.end(),
                 {"--local", "--yes", "--executor", InBuild("bin/failing_executor"), "--run-dir", folder_ + "/run"});
-    const Started launch = StartProgram(argv,
-                                        {"PLANWRIGHT_FAULT=" + fault, "PLANWRIGHT_FAULT_RANK=" + std::to_string(rank),
-                                         "PLANWRIGHT_FAULT_STEP=5", "PLANWRIGHT_FAULT_MARK=" + folder_ + "/mark"},
-                                        folder_ + "/output");
+    const Started launch = StartProgram(
+        argv,
+        {"PLANWRIGHT_FAULT=" + fault, "PLANWRIGHT_FAULT_RANK=" + std::to_string(rank), "PLANWRIGHT_FAULT_STEP=5",
+         "PLANWRIGHT_FAULT_SECONDS=45", "PLANWRIGHT_FAULT_MARK=" + folder_ + "/mark"},
+        folder_ + "/output");
     status_ = WaitFor(launch.pid, kPatience);
     output_ = ReadAll(launch.output);
     outcome_ = nlohmann::json::parse(ReadAll(folder_ + "/run/outcome.json"), nullptr, false);
@@ -97,6 +98,15 @@ TEST_F(Causes, AHangIsNoticedAtTheDeadlineOfTheRecipe) {
   EXPECT_EQ(Text("cause"), "rank 1 hung");
   EXPECT_THAT(Text("instruction"), HasSubstr("step 5 > "));
   EXPECT_EQ(Text("message").find("600"), std::string::npos) << Text("message");
+}
+
+// Bytes move on one rank, longer than any deadline. All others wait for it where they save the next checkpoint.
+TEST_F(Causes, ADiskThatIsSlowOnOneRankIsNone) {
+  Run("slow_disk", 1, {"launch.deadline.floor=15", "launch.deadline.first_step=15", "checkpoint.every_steps=10"});
+  EXPECT_EQ(status_, kExitSuccess) << output_;
+  EXPECT_TRUE(fs::exists(folder_ + "/mark"));
+  EXPECT_TRUE(fs::exists(folder_ + "/run/checkpoints/step-00000010.life-1/manifest.json"));
+  EXPECT_THAT(output_, HasSubstr("; training waited "));
 }
 
 // A group of its own with a limit, in the version of cgroups that this machine has.

@@ -4,6 +4,8 @@
 //     to the store)
 //   PLANWRIGHT_FAULT_STEP=N                            in the first linear of this step, counted from 1
 //   PLANWRIGHT_FAULT=nan | slow                        or in every linear from this step on
+//   PLANWRIGHT_FAULT=slow_disk                         or the first checkpoint takes this rank
+//   PLANWRIGHT_FAULT_SECONDS=N                         so long to write, while its bytes move
 //   PLANWRIGHT_FAULT=skip                              or all sums over $reals left out of the program
 //   PLANWRIGHT_FAULT_RANK=N                            of this rank
 //   PLANWRIGHT_FAULT_MARK=FILE                         gets the moment of the fault: CLOCK_MONOTONIC, in nanoseconds
@@ -26,6 +28,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "executor/ops/forms.h"
 #include "executor/rank/rank_main.h"
@@ -105,6 +108,19 @@ ComputeForm FailingForm(const ComputeBinding& binding) {
   return binding.instruction.kind == OpKind::kLinear ? ComputeForm{FailOnce} : ChooseForm(binding);
 }
 
+void WriteSlowly(const FailPoint& point) {
+  static bool slow = Variable("PLANWRIGHT_FAULT") == "slow_disk" && OnThisRank();
+  if (point.list != "write" || point.moment != FailPoint::Moment::kBefore || !std::exchange(slow, false)) return;
+  Mark();
+  const std::string bytes(size_t{2} << 20, 'x');
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::seconds(std::stoi(Variable("PLANWRIGHT_FAULT_SECONDS")));
+  for (std::ofstream disk("/dev/null"); std::chrono::steady_clock::now() < end;) {
+    disk << bytes << std::flush;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
 absl::Status SkipSums(Plan& plan) {
   if (Variable("PLANWRIGHT_FAULT") != "skip" || !OnThisRank()) return absl::OkStatus();
   Mark();
@@ -120,5 +136,5 @@ absl::Status SkipSums(Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace planwright::executor;
-  return RankMain(argc, argv, {.compute = FailingForm, .prepare = SkipSums});
+  return RankMain(argc, argv, {.compute = FailingForm, .prepare = SkipSums, .fail_point = WriteSlowly});
 }

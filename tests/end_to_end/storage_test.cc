@@ -189,6 +189,25 @@ TEST_F(Storage, ThatIsReadOnly) {
   ExpectCurve(8);
 }
 
+// The new checkpoint is whole then. What stays is told once.
+TEST_F(Storage, ThatKeepsAnOldCheckpoint) {
+  if (!MayMount()) GTEST_SKIP() << "mounting is not permitted here";
+  ASSERT_EQ(Run(4).status, 0);
+  const std::string old = Checkpoints() + "/step-00000002.life-1", manifest = old + "/manifest.json";
+  ASSERT_EQ(mount(manifest.c_str(), manifest.c_str(), nullptr, MS_BIND, nullptr), 0);
+  const Ended ended = Run(12, {"checkpoint.keep_last=2"});
+  ASSERT_EQ(umount(manifest.c_str()), 0);
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  const std::string log = ReadAll(RunDir() + "/logs/rank0000.log"), line = old + " stays: cannot remove " + old;
+  const size_t first = log.find(line);
+  EXPECT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find(line, first + 1), std::string::npos) << log;
+  EXPECT_THAT(CheckpointNames(), ::testing::Contains("step-00000002.life-1"));
+  ExpectCurve(12);
+  EXPECT_EQ(Run(14, {"checkpoint.keep_last=2"}).status, 0);
+  ExpectWholeCheckpoints(2);
+}
+
 // A disk that is gone. Nothing is written beside it: what comes back is what was there.
 TEST_F(Storage, ThatVanishes) {
   const std::string away = Folder() + "/away";

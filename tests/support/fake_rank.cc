@@ -7,6 +7,7 @@
 //   exit=N       kill=SIGNAL     stop (until SIGCONT)     sleep (longer than any test)
 //   ignore_end  on_end=N    what kEndSignal does: nothing, exit with N      on_usr1=N  what SIGUSR1 does
 //   unblock      from now on SIGUSR1 is received
+//   thread       start a thread, as a library may
 //   lie          tell the launcher of ranks that it did not ask for, and of a process that is none of its own
 //   await=FILE   wait until the file has contents
 //   await_stop=FILE, await_end=FILE   wait until the process whose id is in it is stopped, or gone
@@ -23,6 +24,7 @@
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "planner/wire/fork/become_rank.h"
 #include "planner/wire/fork/end_signal.h"
@@ -105,6 +107,7 @@ void Obey(const std::string& word) {
     sigaddset(&usr1, SIGUSR1);
     sigprocmask(SIG_UNBLOCK, &usr1, nullptr);
   }
+  if (name == "thread") std::thread([] { pause(); }).detach();
   if (name == "lie") {
     const auto request = planwright::ReadForkRequest(std::getenv(planwright::kForkVariable));
     for (const planwright::ToldRank told : {planwright::ToldRank{99, getpid()}, {-3, getpid()}, {0, 1}}) {

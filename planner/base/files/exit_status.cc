@@ -73,7 +73,8 @@ schedule` prints the deadlines.
 The time of an instruction counts while it is the first unfinished one: of a communication from when it began, of work
 on a GPU from when it was launched. Other work on the host has no deadline, as its peers have theirs. Nobody knows how
 fast a disk is, so what saves, loads or reads samples makes progress as long as the kernel counts a MiB more that the
-rank has read or written (`/proc/self/io`). Time during which the rank itself is stopped does not count.
+rank has read or written (`/proc/self/io`). Where a rank has saved or loaded its own part and waits for that of another,
+no time counts: the other one is limited. Time during which the rank itself is stopped does not count.
 
 A rank in an [evaluation](training/evaluation.md) is in instructions as in a step, and each of them has its deadline. At
 its end ranks wait for each other: as many times as long as they wait in a step, as it has rounds.

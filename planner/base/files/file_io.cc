@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <random>
 #include <system_error>
 
 namespace planwright {
@@ -87,9 +88,6 @@ bool IsNoFile(const std::string& path) {
          !S_ISLNK(about.st_mode);
 }
 
-// Where `path` is written before it is renamed. The process id keeps two writers apart.
-std::string Beside(const std::string& path) { return path + ".writing." + std::to_string(getpid()); }
-
 // O_EXCL and O_NOFOLLOW refuse a file or link that somebody else has put there. -1 with errno.
 int OpenBeside(const std::string& beside, int mode) {
   return open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
@@ -97,7 +95,7 @@ int OpenBeside(const std::string& beside, int mode) {
 
 // Puts what `write` writes into the place of `path`, whatever is there but a folder.
 absl::Status Replace(const std::string& path, int mode, const std::function<bool(int fd)>& write) {
-  const std::string beside = Beside(path);
+  const std::string beside = NameBeside(path);
   const int fd = OpenBeside(beside, mode);
   if (fd < 0) return CannotWrite(path, errno);
   // Without fsync, a crash of the machine after the rename could leave an empty file under the final name.
@@ -129,6 +127,11 @@ std::string WhyNotPlain(int fd, int64_t& bytes) {
 }
 
 }  // namespace
+
+std::string NameBeside(const std::string& path) {
+  std::random_device random;
+  return absl::StrCat(path, ".writing.", getpid(), ".", absl::Hex(random(), absl::kZeroPad8));
+}
 
 std::string WhyNotWritten(int error) { return error == ELOOP ? "it is a symbolic link" : std::strerror(error); }
 
@@ -170,7 +173,7 @@ absl::Status CheckNamedFile(const std::string& path) {
   if (!target.ok()) return target.status();
   std::error_code error;
   if (std::filesystem::is_directory(*target, error)) return CannotWrite(path, EISDIR);
-  const std::string beside = Beside(*target);
+  const std::string beside = NameBeside(*target);
   const int fd = OpenBeside(beside, 0644);
   if (fd < 0) return CannotWrite(path, errno);
   close(fd), unlink(beside.c_str());

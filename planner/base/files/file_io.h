@@ -54,6 +54,11 @@ class PlainFile {
   int64_t bytes_ = 0;
 };
 
+// The name under which `path` is written before it is renamed: "out.json.writing.1234.0badcafe". It is a new one each
+// time. The process id keeps the writers of a machine apart; those of two containers may have one id, and one that was
+// killed leaves its file.
+std::string NameBeside(const std::string& path);
+
 // Writes a temporary file beside `path` and renames it: a reader sees the old file or the new one, never a half-written
 // one. If `path` is a device or a link to one, the bytes are written into it; a pipe and any other link are refused. A
 // new file has `mode` less the umask, before it has its bytes. Errors have the path.

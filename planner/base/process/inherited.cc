@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace planwright {
@@ -34,6 +35,14 @@ void SettleInherited(std::initializer_list<int> kept) {
   signal(SIGXFSZ, SIG_IGN);
   KeepEndsOfChildren();
   UnblockSignals(kept);
+  AllowManyFiles();
+}
+
+void AllowManyFiles() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void KeepEndsOfChildren() {

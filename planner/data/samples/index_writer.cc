@@ -55,8 +55,7 @@ void IndexCounts::Add(const ShardSlice& slice) {
 
 absl::StatusOr<IndexWriter> IndexWriter::Begin(const std::string& path, const IndexCounts& counts) {
   IndexWriter writer(path);
-  writer.beside_ = absl::StrCat(path, ".writing.", getpid());
-  unlink(writer.beside_.c_str());  // of an earlier process of this number
+  writer.beside_ = NameBeside(path);
   writer.file_.fd = open(writer.beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (writer.file_.fd < 0) return WriteFailed(absl::StrCat("cannot write ", path), errno);
   writer.counts_ = counts;

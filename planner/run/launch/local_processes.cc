@@ -105,6 +105,7 @@ int LocalProcesses::alive() const {
 }
 
 void LocalProcesses::Signal(int number) {
+  if (number == SIGKILL && !killed_) killed_ = Clock::now();
   if (alive() > 0) LogEvent("sending signal " + std::to_string(number) + " to " + std::to_string(alive()) + " ranks");
   for (const Child& child : children_) {
     if (!child.alive) continue;
@@ -132,9 +133,11 @@ std::vector<int> LocalProcesses::Descriptors() const {
 std::vector<ProcessEvent> LocalProcesses::Wait(const std::optional<Clock::time_point>& until) {
   std::vector<pollfd> fds;
   for (int fd : Descriptors()) fds.push_back({fd, POLLIN, 0});
+  std::optional<Clock::time_point> latest = until;
+  if (killed_) latest = std::min(*killed_ + patience_with_killed_, until.value_or(Clock::time_point::max()));
   int timeout = -1;
-  if (until) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - Clock::now());
+  if (latest) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*latest - Clock::now());
     timeout = static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX));
   }
   poll(fds.data(), fds.size(), timeout);
@@ -150,6 +153,7 @@ std::vector<ProcessEvent> LocalProcesses::Poll() {
   std::vector<ProcessEvent> ends;
   if (fork_) TakeForked(ends);
   Reap(ends);
+  LeaveKilled(ends);
   DrainAll(events);  // what a process printed comes before its end
   events.insert(events.end(), ends.begin(), ends.end());
   if (alive() == 0) {
@@ -203,6 +207,18 @@ void LocalProcesses::Reap(std::vector<ProcessEvent>& events) {
                       .text = "nobody knows how this process ended: another part of this program waited for it"});
     SignalGroup(child.pid, SIGKILL);  // it may be no child of this program
     Take(child, W_EXITCODE(kExitInternal, 0), events);
+  }
+}
+
+void LocalProcesses::LeaveKilled(std::vector<ProcessEvent>& events) {
+  if (!killed_ || Clock::now() < *killed_ + patience_with_killed_) return;
+  for (Child& child : children_) {
+    if (!child.alive) continue;
+    const std::string text = "process " + std::to_string(child.pid) +
+                             " does not end, though it was sent SIGKILL: the kernel waits for a device or a file "
+                             "system in it. It is left behind";
+    events.push_back({.kind = ProcessEvent::Kind::kLine, .rank = child.rank, .is_error = true, .text = text});
+    Take(child, W_EXITCODE(0, SIGKILL), events);
   }
 }
 

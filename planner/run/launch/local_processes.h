@@ -1,8 +1,10 @@
 // Ranks as processes of this machine, and logs of what they print.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +55,10 @@ class LocalProcesses : public Processes {
   std::vector<ProcessEvent> Poll();
   int alive() const;
 
+  // A process that does not end so long after SIGKILL counts as ended: the kernel waits for a device or a file system
+  // in it, perhaps for ever, and nobody may wait as long.
+  void LeaveKilledAfter(std::chrono::milliseconds time) { patience_with_killed_ = time; }
+
  private:
   struct Child {
     int rank, pid;  // -1: not forked yet
@@ -67,6 +73,7 @@ class LocalProcesses : public Processes {
   void TakeForked(std::vector<ProcessEvent>& events);
   void Take(Child& child, int status, std::vector<ProcessEvent>& events);
   void Reap(std::vector<ProcessEvent>& events);
+  void LeaveKilled(std::vector<ProcessEvent>& events);
   void DrainAll(std::vector<ProcessEvent>& events);
 
   const std::string run_dir_;
@@ -77,6 +84,8 @@ class LocalProcesses : public Processes {
   int fate_ = 0;                    // what waitpid said last of its process
   std::vector<int> early_signals_;  // sent while there was one, for the ranks that it forks
   std::vector<Child> children_;
+  std::chrono::milliseconds patience_with_killed_{60000};
+  std::optional<Clock::time_point> killed_;  // when all were sent SIGKILL
 };
 
 }  // namespace planwright

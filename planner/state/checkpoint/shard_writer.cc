@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/digest/sha256.h"
@@ -80,12 +79,6 @@ bool HasBytes(const std::string& path, const std::string& text) {
   return read.ok() && *read == text;
 }
 
-// Process ids of two containers may be the same, and a name may be left over from a process that died.
-std::string FreshName(const std::string& path) {
-  std::random_device random;
-  return absl::StrCat(path, ".writing.", getpid(), ".", absl::Hex(random(), absl::kZeroPad8));
-}
-
 }  // namespace
 
 absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, const CheckpointIdentity& of,
@@ -139,7 +132,7 @@ absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, co
 }
 
 absl::Status WriteDurably(const std::string& folder, const std::string& name, const std::string& text) {
-  const std::string path = folder + "/" + name, fresh = FreshName(path);
+  const std::string path = folder + "/" + name, fresh = NameBeside(path);
   absl::Status status;
   {
     DurableFile file;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/process/inherited.h"
 #include "planner/wire/connection/socket_address.h"
 
 namespace planwright {

@@ -38,7 +38,4 @@ int OpenTcpSocket(int family);
 // Sets what every connection has: no delay for small messages, and a notice within a minute if the other host is gone.
 void PrepareConnection(int socket);
 
-// Lets this process have as many connections as its user may: often a soft limit of 1,024 files stands before it.
-void AllowManyFiles();
-
 }  // namespace planwright

@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -26,7 +28,8 @@ int ThreadsOfProcess() {
   return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/task", error), {}));
 }
 
-// In the new process. Its parent is the process that forks until that has ended, then the launcher.
+// In the new process, and with calls alone that a signal handler may make. Its parent is the process that forks until
+// that has ended, then the launcher.
 void Settle(const ForkRequest& request, const ForkedRank& rank) {
   setpgid(0, 0);
   const ToldRank told = {rank.local_rank, getpid()};
@@ -39,8 +42,6 @@ void Settle(const ForkRequest& request, const ForkedRank& rank) {
       if (descriptor > 2) close(descriptor);
     }
   }
-  setenv("RANK", std::to_string(rank.rank).c_str(), 1);
-  setenv("LOCAL_RANK", std::to_string(rank.local_rank).c_str(), 1);
   char byte = 0;
   ssize_t count = 0;
   do {
@@ -53,6 +54,37 @@ void Settle(const ForkRequest& request, const ForkedRank& rank) {
   if (getppid() != request.launcher) _exit(0);
 }
 
+void SetNumbers(const ForkedRank& rank) {
+  setenv("RANK", std::to_string(rank.rank).c_str(), 1);
+  setenv("LOCAL_RANK", std::to_string(rank.local_rank).c_str(), 1);
+}
+
+// The words of this process's command line, each with its 0; empty if the system does not tell.
+std::string CommandLine() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Where a library has started a thread, a lock that it holds would stay locked in the ranks for ever. So each is this
+// program anew, and loads it once more.
+absl::Status StartAnew(const ForkRequest& request) {
+  std::string line = CommandLine();
+  std::vector<char*> arguments;
+  for (size_t at = 0; at < line.size(); at += std::strlen(line.data() + at) + 1) arguments.push_back(line.data() + at);
+  if (arguments.empty()) return absl::ResourceExhaustedError("cannot read /proc/self/cmdline, which ranks need");
+  arguments.push_back(nullptr);
+  for (const ForkedRank& rank : request.ranks) {
+    SetNumbers(rank);
+    const int pid = fork();
+    if (pid < 0) return absl::ResourceExhaustedError(absl::StrCat("cannot start a process: ", std::strerror(errno)));
+    if (pid > 0) continue;
+    Settle(request, rank);
+    execve("/proc/self/exe", arguments.data(), environ);
+    _exit(127);
+  }
+  _exit(0);
+}
+
 }  // namespace
 
 absl::Status BecomeRank() {
@@ -61,16 +93,13 @@ absl::Status BecomeRank() {
   const absl::StatusOr<ForkRequest> request = ReadForkRequest(text);
   if (!request.ok()) return request.status();
   unsetenv(kForkVariable);
-  // A lock that another thread holds would stay locked in the ranks for ever.
-  if (const int threads = ThreadsOfProcess(); threads > 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("there are ", threads, " threads before ranks are forked; a library must have started one"));
-  }
+  if (ThreadsOfProcess() > 1) return StartAnew(*request);
   for (const ForkedRank& rank : request->ranks) {
     const int pid = fork();
     if (pid < 0) return absl::ResourceExhaustedError(absl::StrCat("cannot start a process: ", std::strerror(errno)));
     if (pid == 0) {
       Settle(*request, rank);
+      SetNumbers(rank);
       return absl::OkStatus();
     }
   }

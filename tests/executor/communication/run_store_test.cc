@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "executor/communication/agreement.h"
 #include "executor/communication/failure.h"
 #include "executor/communication/resolve.h"
 #include "planner/wire/rendezvous/store_server.h"
@@ -122,6 +123,15 @@ TEST(RunStore, AClonePassesTheKeyThatTheOriginalWaitsFor) {
   std::thread waits([&] { EXPECT_EQ(store->get_to_str("late"), "came"); });
   std::this_thread::sleep_for(milliseconds(20));
   clone->set("late", std::string("came"));
+  waits.join();
+}
+
+TEST(RunStore, FilesOfOthersMayTakeLongerThanAnyTimeOut) {
+  const auto server = StartServer();
+  const auto store = ConnectTo(*server, milliseconds(10)), other = ConnectTo(*server);
+  std::thread waits([&] { EXPECT_EQ(AwaitFiles("late", *store), "came"); });
+  std::this_thread::sleep_for(milliseconds(100));
+  other->set("late", std::string("came"));
   waits.join();
 }
 

@@ -131,6 +131,25 @@ TEST_F(WatchdogTest, WorkThatIsStillBeingLaunchedHasNoLimit) {
   EXPECT_EQ(end.wait_for(500ms), std::future_status::timeout);
 }
 
+// What another rank still writes is limited by that rank's own watchdog.
+TEST_F(WatchdogTest, SavingThatWaitsForOthersHasNoLimit) {
+  std::future<End> end = end_.get_future();
+  Watchdog watchdog(*recorder_, Duties(10ms));
+  watchdog.WaitForOthers(true);
+  Begin("save_counters", RecorderState::kStoring);
+  EXPECT_EQ(end.wait_for(500ms), std::future_status::timeout);
+  Begin("read_tokens", RecorderState::kReading);  // reading waits for nobody
+  EXPECT_EQ(end.wait_for(testing::kPatience), std::future_status::ready);
+}
+
+TEST_F(WatchdogTest, SavingHasItsLimitAgainWhenOthersAreDone) {
+  Watchdog watchdog(*recorder_, Duties(10ms));
+  watchdog.WaitForOthers(true);
+  Begin("save_counters", RecorderState::kStoring);
+  watchdog.WaitForOthers(false);
+  EXPECT_EQ(Wait().instruction, "save_counters");
+}
+
 TEST_F(WatchdogTest, EachInstructionHasItsOwnDeadline) {
   const Watchdog watchdog(*recorder_, Duties(10ms));
   deadline_ = 1h;

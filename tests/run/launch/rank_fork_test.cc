@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <map>
 #include <thread>
 
@@ -97,6 +96,17 @@ TEST_F(RankForkTest, EachRankHasItsNumbersItsPipesAndItsEnd) {
   EXPECT_THAT(lines_,
               UnorderedElementsAre("0: zero", "0: RANK=0", "0: LOCAL_RANK=0", "1! one", "1: RANK=1", "1: LOCAL_RANK=1",
                                    "2:  a b", "2: PLANWRIGHT_FORK_RANKS=(unset)", "2: PATH=/bin"));
+  ExpectNoChildren();
+}
+
+TEST_F(RankForkTest, RanksOfAProgramWithThreadsAreAsAllOthers) {
+  std::vector<Command> commands = Ranks({"say=zero env=RANK env=LOCAL_RANK", "arguments env=PLANWRIGHT_FORK_RANKS",
+                                         "await=" + Pid(0) + " env=RANK exit=3"});
+  for (Command& command : commands) command.environment.push_back("FAKE_LOADING=thread");
+  EXPECT_THAT(EndsOf(Run(commands, {.settle = kPatience})),
+              UnorderedElementsAre(std::pair(0, 0), std::pair(1, 0), std::pair(2, 3)));
+  EXPECT_THAT(lines_, UnorderedElementsAre("0: zero", "0: RANK=0", "0: LOCAL_RANK=0", "1:  a b",
+                                           "1: PLANWRIGHT_FORK_RANKS=(unset)", "2: RANK=2"));
   ExpectNoChildren();
 }
 
@@ -233,18 +243,7 @@ TEST(ForkRequest, IsReadAsItWasWritten) {
     EXPECT_EQ(ReadForkRequest(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
 }
 
-TEST(BecomeRank, IsNothingForOneRankAndRefusedBesideThreads) {
-  EXPECT_TRUE(BecomeRank().ok());
-  std::promise<void> done;
-  std::thread other([&] { done.get_future().wait(); });
-  setenv(kForkVariable, "7 5 6 4 0 1 2", 1);
-  const absl::Status refused = BecomeRank();
-  unsetenv(kForkVariable);
-  done.set_value();
-  other.join();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("there are 2 threads"));
-}
+TEST(BecomeRank, IsNothingForOneRank) { EXPECT_TRUE(BecomeRank().ok()); }
 
 }  // namespace
 }  // namespace planwright

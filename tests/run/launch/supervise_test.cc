@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -319,6 +320,43 @@ TEST_F(SuperviseTest, AJobThatIsEndedTellsItBeforeItIsKilled) {
     EXPECT_EQ(result.ends[0].signal, kEndSignal);
     EXPECT_EQ(result.interrupted_by, SIGTERM);
   }
+}
+
+// Held back by a tracer that never looks, as by a driver or a file system that the kernel waits for.
+TEST_F(SuperviseTest, AProcessThatSigkillDoesNotEndIsLeftBehind) {
+  const std::string held = folder_ + "/held";
+  const std::vector<Command> ranks = {Rank({"sleep"}), Rank({"await=" + held, "exit=3"})};
+  absl::StatusOr<std::unique_ptr<LocalProcesses>> processes = LocalProcesses::Start(ranks, {0, 1}, "", false);
+  ASSERT_TRUE(processes.ok()) << processes.status();
+  (*processes)->LeaveKilledAfter(100ms);
+  int pid = 0, answer[2];
+  ASSERT_TRUE(Eventually([&] { return bool(std::ifstream(Pid(0)) >> pid) && pid > 1; }));
+  ASSERT_EQ(pipe(answer), 0);
+  const int tracer = fork();
+  if (tracer == 0) {
+    const char holds = ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 ? 'y' : 'n';
+    if (write(answer[1], &holds, 1) == 1 && holds == 'y') pause();
+    _exit(0);
+  }
+  char holds = 'n';
+  ASSERT_EQ(read(answer[0], &holds, 1), 1);
+  close(answer[0]), close(answer[1]);
+  std::ofstream(held) << "yes";
+  const auto keep = [&](int rank, bool is_error, std::string_view line) {
+    lines_.push_back(std::to_string(rank) + (is_error ? "! " : ": ") + std::string(line));
+  };
+  const Supervision result = Supervise(**processes, keep, kAtOnce);
+  processes->reset();  // does not wait for it either
+  kill(tracer, SIGKILL);
+  waitpid(tracer, nullptr, 0);
+  if (holds == 'n') GTEST_SKIP() << "no process may trace another one here";
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+  ASSERT_EQ(result.ends.size(), 2U);
+  ASSERT_TRUE(result.cause.has_value());
+  EXPECT_EQ(result.cause->child, 1);
+  EXPECT_EQ(EndedBy(result, 0), SIGKILL);
+  EXPECT_THAT(lines_, ::testing::Contains(::testing::StartsWith("0! process " + std::to_string(pid) +
+                                                                " does not end, though it was sent SIGKILL")));
 }
 
 // Ranks that start hold the request until they know what they do; then it ends them. What others end with follows.
