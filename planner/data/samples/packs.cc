@@ -52,6 +52,10 @@ class Packer {
       return absl::InvalidArgumentError(absl::StrCat("a source of ", documents_.size(), " documents; at most ",
                                                      kMostDocuments - 1, " fit: divide it in several sources"));
     if (absl::Status status = Measure(); !status.ok()) return status;
+    if (pieces_ >= kMostDocuments)
+      return absl::InvalidArgumentError(absl::StrCat("the long documents of a source are cut into ", pieces_,
+                                                     " pieces; at most ", kMostDocuments - 1,
+                                                     " fit: divide it in several sources"));
     const std::vector<int64_t>& stretches = order_.stretches();
     for (size_t stretch = 0; stretch + 1 < stretches.size(); ++stretch) {
       packs_.stretch_packs_.push_back(packs_.size());
@@ -115,6 +119,7 @@ class Packer {
         misfit(status);
       } else {
         ++counts.cut;
+        pieces_ += std::ssize(ranges);
         counts.tokens += padded ? 0 : expanded_.tokens;
         lengths_[document] = expanded_.tokens;
       }
@@ -180,6 +185,7 @@ class Packer {
   FirstFit first_fit_;
   Packs packs_;
   std::vector<int64_t> lengths_;
+  int64_t pieces_ = 0;  // of all documents that are cut
   // Used again for each document and window.
   ExpandedDocument expanded_;
   std::vector<TokenRange> ranges_;

@@ -25,8 +25,8 @@ const InstructionAccesses& ProgramAccesses::of(size_t index) {
     AddValue(values, part.sizes, false);
   }
   // Every instruction that runs here needs memory, at least while it runs. The exception is a communication of state,
-  // which is communicated where it lies.
-  touched_.makes_value = instruction.op_class != OpClass::kCommunication;
+  // which is communicated where it lies. An exchange that only sends may copy rows, and greets whom it first meets.
+  touched_.makes_value = instruction.op_class != OpClass::kCommunication || !instruction.parts.empty();
   for (int operand : instruction.outputs) touched_.makes_value |= AddValue(values, operand, true);
   AddState(instruction);
   AddSlots(program_.calls()[entry.call], instruction);

@@ -55,7 +55,7 @@ class PlainWaits {
     const bool makes_value = std::any_of(accesses.begin(), accesses.end(), [](const StateAccess& access) {
       return access.writes && absl::StartsWith(access.resource, "value");
     });
-    if (makes_value || instruction.op_class != OpClass::kCommunication) wait(freed_);
+    if (makes_value || instruction.op_class != OpClass::kCommunication || !instruction.parts.empty()) wait(freed_);
     for (const StateAccess& access : accesses)
       (access.writes ? last_[access.resource].writes : last_[access.resource].reads)[instruction.stream] = number_;
     for (int value : program_.after(index)) {
