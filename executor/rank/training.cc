@@ -68,10 +68,12 @@ void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c1
   if (assignment.rank() == 0 && checkpoints != nullptr) checkpoints->SetSources(ValueOrExit(PostedSources(store)));
 }
 
-std::optional<StepSpan> Resumed(StartPoint& start, int64_t last_step) {
-  const bool again = ValueOrExit(start.ChooseAgain());
+std::optional<StepSpan> Resumed(const TrainingParts& parts) {
+  const bool again = ValueOrExit(parts.start.ChooseAgain());
   if (again) return std::nullopt;
-  return start.Steps(last_step);
+  const StepSpan steps = parts.start.Steps(parts.assignment.steps - 1);
+  parts.files.TraceAfter(parts.assignment, steps.first);
+  return steps;
 }
 
 // After setup, before the first step.
@@ -130,7 +132,7 @@ Handlers MakeHandlers(const TrainingParts& parts) {
     };
   }
   FollowRouting(options.record_routing, options.replay_routing, samples, handlers);
-  handlers.resumed = [&start, last = assignment.steps - 1] { return Resumed(start, last); };
+  handlers.resumed = [parts] { return Resumed(parts); };
   handlers.ready = [parts](const Rank& rank, const StepSpan& steps) { TellReady(parts, rank, steps); };
   return handlers;
 }

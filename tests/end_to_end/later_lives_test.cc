@@ -1,0 +1,96 @@
+// A launch whose run begins again by itself (launch.restarts): its later lives go on with what its options ask for, and
+// only with the data on which the run was trained.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "planner/base/files/exit_status.h"
+#include "planner/wire/records/trace.h"
+#include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/folders.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class LaterLives : public CheckpointRun {
+ protected:
+  static constexpr int kAll = 8;
+
+  // A launch that may begin again, whose language model is paused before this step until KillPaused. By then the last
+  // even step before it has a checkpoint of this life.
+  Started BeginToKill(int step, std::vector<std::string> words, int life = 1) {
+    words.insert(words.begin(), "launch.restarts=2");
+    std::string waits = FirstManifest((step - 1) / 2 * 2);
+    waits.replace(waits.find("life-1"), 6, "life-" + std::to_string(life));
+    const Started launch =
+        BeginPaused(kAll, {.rank = 1, .list = "step", .step = step, .waits = waits}, std::move(words));
+    WaitForPause(1);
+    return launch;
+  }
+  Ended RunThroughAKill(int step, std::vector<std::string> words) {
+    const Started launch = BeginToKill(step, std::move(words));
+    KillPaused(launch);
+    return GoOn(launch);
+  }
+  static size_t Count(const std::string& text, const std::string& part) {
+    size_t count = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+    return count;
+  }
+};
+
+TEST_F(LaterLives, StepsThatAreTracedAndDoneAreNotTracedAgain) {
+  const Ended ended = RunThroughAKill(5, {"--trace", "2-3"});
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("restart 1 of 2"), Not(HasSubstr("restart 2 of 2"))));
+  EXPECT_EQ(Count(ended.output, "--trace asks for steps 2-3, and the run goes on after step 4: this life traces none "),
+            1U)
+      << ended.output;
+  ExpectCurve(kAll);
+  // Those of the first life stay valid.
+  for (int rank : {0, 1}) {
+    const absl::StatusOr<Trace> trace = ReadTrace(ReadAll(TracePath(RunDir() + "/lives/1", rank)));
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_EQ(trace->steps, (StepRange{2, 3}));
+  }
+  EXPECT_TRUE(fs::exists(RunDir() + "/lives/1/trace.json.gz"));
+  EXPECT_FALSE(fs::exists(RunDir() + "/trace"));
+  EXPECT_FALSE(Outcome().contains("profile"));
+  EXPECT_THAT(Plan({"report", RunDir()}).output, HasSubstr("profile of steps 2-3\n"));
+}
+
+TEST_F(LaterLives, WhatIsLeftOfTheStepsIsTraced) {
+  const Ended ended = RunThroughAKill(6, {"--trace", "3-7"});
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("the run goes on after step 4: this life traces steps 5-7; "),
+                                  HasSubstr("profile of steps 5-7\n")));
+  ExpectCurve(kAll);
+  for (int rank : {0, 1}) {
+    const absl::StatusOr<Trace> trace = ReadTrace(ReadAll(TracePath(RunDir(), rank)));
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_EQ(trace->steps, (StepRange{5, 7}));
+    ASSERT_FALSE(trace->instructions.empty());
+    EXPECT_EQ(trace->instructions.front().step, 5);
+    EXPECT_EQ(trace->instructions.back().step, 7);
+  }
+}
+
+// By hand it is a mistake, of which the launch tells at once.
+TEST_F(LaterLives, ByHandStepsThatAreDoneAreNotTraced) {
+  ASSERT_EQ(Run(4).status, 0);
+  const Ended again = Run(kAll, {"--trace", "3-5"});
+  EXPECT_EQ(again.status, kExitUsage);
+  EXPECT_THAT(again.output, HasSubstr("--trace asks for steps 3-5, and the run in "));
+  EXPECT_FALSE(fs::exists(RunDir() + "/lives/2"));
+}
+
+}  // namespace
+}  // namespace planwright::testing
