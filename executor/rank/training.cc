@@ -115,9 +115,13 @@ Handlers MakeHandlers(const TrainingParts& parts) {
       DrawParameters(assignment.plan, assignment.rank(), module);
     start_up.Enter("memory");
   };
+  FollowRouting(options.record_routing, options.replay_routing, samples, handlers);
   if (start.checkpoints() != nullptr) {
-    handlers.storage = [&start, &start_up](OpKind kind, ModuleState* module, StepState& step, ManifestNotes& notes) {
+    handlers.storage = [&start, &start_up, finish_routing = handlers.finish_routing](
+                           OpKind kind, ModuleState* module, StepState& step, ManifestNotes& notes) {
       if (kind == OpKind::kLoadState) start_up.Enter("weights");
+      // The life that goes on from this checkpoint does not record the steps before it again.
+      if (kind == OpKind::kPublishCheckpoint && finish_routing) finish_routing();
       start.checkpoints()->Run(kind, module, step, notes);
       if (kind == OpKind::kLoadState) start_up.Enter("memory");
     };
@@ -131,7 +135,6 @@ Handlers MakeHandlers(const TrainingParts& parts) {
       TORCH_CHECK(false, OpName(kind), " in a trial, which keeps nothing");
     };
   }
-  FollowRouting(options.record_routing, options.replay_routing, samples, handlers);
   handlers.resumed = [parts] { return Resumed(parts); };
   handlers.ready = [parts](const Rank& rank, const StepSpan& steps) { TellReady(parts, rank, steps); };
   return handlers;

@@ -92,5 +92,41 @@ TEST_F(LaterLives, ByHandStepsThatAreDoneAreNotTraced) {
   EXPECT_FALSE(fs::exists(RunDir() + "/lives/2"));
 }
 
+TEST_F(LaterLives, ARecordOfChoicesIsThatOfARunThatNeverDied) {
+  const std::string whole = Folder() + "/whole", killed = Folder() + "/killed";
+  const Ended once = Run(kAll, {"--record-routing", whole});
+  ASSERT_EQ(once.status, 0) << once.output;
+  fs::remove_all(RunDir());
+  // Step 7 is done, recorded and not kept, so that the next life does it and records it again.
+  const Ended twice = RunThroughAKill(8, {"--record-routing", killed});
+  ASSERT_EQ(twice.status, 0) << twice.output;
+  EXPECT_THAT(twice.output, AllOf(HasSubstr("restart 1 of 2"), HasSubstr("resuming after step 6 ")));
+  ExpectCurve(kAll);
+  std::vector<std::string> names;
+  for (const fs::directory_entry& file : fs::directory_iterator(whole)) {
+    names.push_back(file.path().filename());
+    EXPECT_EQ(ReadAll(file.path()), ReadAll(killed + "/" + names.back())) << names.back();
+  }
+  EXPECT_THAT(names, ::testing::Contains("routing.json"));
+  EXPECT_EQ(names.size(), 3U) << "two layers with experts";
+  // And others can make the same choices.
+  fs::remove_all(RunDir());
+  const Ended replayed = Run(kAll, {"--replay-routing", killed});
+  EXPECT_EQ(replayed.status, 0) << replayed.output;
+}
+
+// What the first life has recorded cannot be made again: the run does not go on as if it were there.
+TEST_F(LaterLives, ARecordThatIsGoneEndsTheRun) {
+  const std::string choices = Folder() + "/choices";
+  const Started launch = BeginToKill(5, {"--record-routing", choices});
+  fs::remove_all(choices);
+  KillPaused(launch);
+  const Ended ended = GoOn(launch);
+  EXPECT_EQ(ended.status, kExitUsage) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("the choices that this run has recorded in " + choices + " are gone"),
+                                  HasSubstr("restart 1 of 2"), Not(HasSubstr("restart 2 of 2"))));
+  EXPECT_FALSE(fs::exists(choices));
+}
+
 }  // namespace
 }  // namespace planwright::testing
