@@ -61,11 +61,14 @@ void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c1
   const std::string digest = DigestOf(samples);
   if (!digest.empty()) LogInfo("data " + digest);
   ExitUnlessOk(AgreeOnData(assignment.environment, digest, store));
-  ExitUnlessOk(CheckCounted(assignment.plan, samples));  // after it: one rank alone with other files is named
-  // Without steps, nobody opens the samples of the training, and no checkpoint is written.
-  if (!RowOf(assignment.plan.data.kind).indexed || assignment.steps == 0) return;
-  if (samples.source != nullptr) ExitUnlessOk(PostSources(samples.source->SourceDigests(), store));
-  if (assignment.rank() == 0 && checkpoints != nullptr) checkpoints->SetSources(ValueOrExit(PostedSources(store)));
+  // After it: one rank alone with other files is named. Without steps, nobody opens the samples of the training, and no
+  // checkpoint is written.
+  if (RowOf(assignment.plan.data.kind).indexed && assignment.steps > 0) {
+    if (samples.source != nullptr) ExitUnlessOk(PostSources(samples.source->SourceDigests(), store));
+    if (checkpoints != nullptr)
+      ExitUnlessOk(checkpoints->SetSources(ValueOrExit(PostedSources(store)), assignment.options.accepted_data));
+  }
+  ExitUnlessOk(CheckCounted(assignment.plan, samples));
 }
 
 std::optional<StepSpan> Resumed(const TrainingParts& parts) {

@@ -45,6 +45,25 @@ class LaterLives : public CheckpointRun {
     for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
     return count;
   }
+
+  // The words for one source, whose shard can be replaced.
+  std::vector<std::string> OneShard() const {
+    return {"models.hybrid_moe_tiny.vocabulary=260", "batch.sequence_length=96",
+            "data={kind: sources, max_patches: 64, index: " + Folder() +
+                "/index, sources: [{name: a, kind: webdataset, shards: " + Folder() + "/a.tar}]}"};
+  }
+  void PutShard(const std::string& number) const {
+    fs::copy_file(InSource("tests/golden/data_fixtures/webdataset/shard-00000" + number + ".tar"), Folder() + "/a.tar",
+                  fs::copy_options::overwrite_existing);
+  }
+  // As somebody who changes the data and makes its index anew while a run goes on.
+  void ReplaceShard() {
+    PutShard("1");
+    std::vector<std::string> words = {"data", "index", Recipe()};
+    for (const std::string& word : OneShard()) words.push_back(word);
+    const Ended made = Plan(words);
+    ASSERT_EQ(made.status, 0) << made.output;
+  }
 };
 
 TEST_F(LaterLives, StepsThatAreTracedAndDoneAreNotTracedAgain) {
@@ -126,6 +145,60 @@ TEST_F(LaterLives, ARecordThatIsGoneEndsTheRun) {
   EXPECT_THAT(ended.output, AllOf(HasSubstr("the choices that this run has recorded in " + choices + " are gone"),
                                   HasSubstr("restart 1 of 2"), Not(HasSubstr("restart 2 of 2"))));
   EXPECT_FALSE(fs::exists(choices));
+}
+
+TEST_F(LaterLives, OtherDocumentsThanTheRunWasTrainedOnEndIt) {
+  PutShard("0");
+  const Started launch = BeginToKill(5, OneShard());
+  ReplaceShard();
+  KillPaused(launch);
+  const Ended ended = GoOn(launch);
+  EXPECT_EQ(ended.status, kExitUsage) << ended.output;
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("resuming after step 4 "),
+                    HasSubstr("the files of source a have other documents than the run was trained on (digest "),
+                    HasSubstr("; samples are other ones from sample 32 on; going on with " + RunDir() +
+                              " would change the loss curve: "),
+                    HasSubstr("--accept-changes"), HasSubstr("restart 1 of 2"), Not(HasSubstr("restart 2 of 2"))));
+  EXPECT_EQ(Outcome().at("exit_code"), kExitUsage);
+  EXPECT_EQ(CheckpointNames(), (std::vector<std::string>{"step-00000002.life-1", "step-00000004.life-1"}));
+  // With the files that it was trained on it goes on.
+  PutShard("0");
+  const Ended on = Run(kAll, OneShard());
+  EXPECT_EQ(on.status, 0) << on.output;
+  EXPECT_THAT(on.output, HasSubstr("resuming after step 4 "));
+}
+
+// A person has accepted other documents: that holds for all lives of the launch, also if none has kept anything yet.
+TEST_F(LaterLives, OtherDocumentsThatAreAcceptedStayAccepted) {
+  PutShard("0");
+  const Ended begun = Run(4, OneShard());
+  ASSERT_EQ(begun.status, 0) << begun.output;
+  PutShard("1");
+  std::vector<std::string> words = OneShard();
+  words.push_back("--accept-changes");
+  const Ended ended = RunThroughAKill(5, words);
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_EQ(Count(ended.output, "resuming after step 4 from " + RunDir()), 2U) << ended.output;
+  EXPECT_EQ(Curve().size(), static_cast<size_t>(kAll));
+}
+
+// But not for documents of which the person did not know.
+TEST_F(LaterLives, AcceptedDocumentsThatChangeAgainEndTheRun) {
+  PutShard("1");
+  const Ended begun = Run(4, OneShard());
+  ASSERT_EQ(begun.status, 0) << begun.output;
+  PutShard("0");
+  std::vector<std::string> words = OneShard();
+  words.push_back("--accept-changes");
+  const Started launch = BeginToKill(7, words, /*life=*/2);
+  ReplaceShard();
+  KillPaused(launch);
+  const Ended ended = GoOn(launch);
+  EXPECT_EQ(ended.status, kExitUsage) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("resuming after step 6 "),
+                                  HasSubstr("the files of source a have other documents than the run was trained on"),
+                                  HasSubstr("from sample 48 on")));
 }
 
 }  // namespace

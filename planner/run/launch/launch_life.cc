@@ -100,6 +100,7 @@ std::vector<std::string> CommandOfRanks(const Plan& plan, const RunOptions& opti
     if (!value.empty()) command.insert(command.end(), {name, value});
   };
   if (Keeps(plan, options)) add("--life", std::to_string(life));
+  add("--accept-data", options.accepted_data);
   if (options.trial) add("--try", TrialFilesPath(options.run_dir));
   add("--probe", options.probe_dir);
   add("--device", options.device);
