@@ -23,7 +23,7 @@ absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan
 // its files never comes.
 absl::Status AgreeOnData(const Environment& environment, const std::string& data_digest, c10d::Store& store);
 
-// SampleSource::SourceDigests for rank 0, which may read no samples itself: it gets those of a rank that does, after
+// SampleSource::SourceDigests for all ranks, of which some read no samples: they get those of a rank that does, after
 // AgreeOnData. A rank that reads samples posts its own ones before it. Unavailable if the store cannot be reached.
 absl::Status PostSources(const std::map<std::string, std::string>& digests, c10d::Store& store);
 absl::StatusOr<std::map<std::string, std::string>> PostedSources(c10d::Store& store);

@@ -107,6 +107,11 @@ void RoutingRecord::Write(const CallContext& call, const at::Tensor& ids) {
 void RoutingRecord::Finish() {
   const std::lock_guard lock(mutex_);
   WriteCopies(/*wait=*/true);
+  for (const auto& [path, file] : files_) {
+    if (unsynced_.contains(file) && fsync(file) != 0)
+      throw FileError(absl::ResourceExhaustedError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno))));
+  }
+  unsynced_.clear();
 }
 
 void RoutingRecord::WriteCopies(bool wait) {
@@ -116,6 +121,7 @@ void RoutingRecord::WriteCopies(bool wait) {
       if (!wait) return;
       copy.copied->synchronize();
     }
+    unsynced_.insert(copy.file);
     for (const Run& run : copy.runs) {
       const int problem =
           MoveIds(pwrite, copy.file, copy.ids.const_data_ptr<RoutingId>() + run.first, run.ids, run.offset, ENOSPC);

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,8 @@ class RoutingRecord {
   void Write(const CallContext& call, const at::Tensor& ids);
   at::Tensor Read(const CallContext& call, int64_t samples, int64_t top_k);
 
-  // Waits for copies that are under way and writes them. FileError as Write. To be called after the last Write.
+  // Waits for copies that are under way and writes them to the disk. FileError as Write. To be called after the last
+  // Write, and before a checkpoint is published: the life that goes on from it does not write them again.
   void Finish();
 
  private:
@@ -71,6 +73,7 @@ class RoutingRecord {
   const std::shared_ptr<SampleSlots> slots_;
   std::mutex mutex_;
   std::map<std::string, int> files_;  // descriptors, by name
+  std::set<int> unsynced_;            // of them, those that were written since the last Finish
   std::deque<Copy> copies_;           // that are not written yet, in the order of their calls
 };
 

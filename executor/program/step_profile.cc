@@ -63,6 +63,7 @@ TraceInstruction Described(const Rank& rank, const LinkedProgram& program, const
 }  // namespace
 
 void StepProfile::Prepare(const LinkedProgram& program, at::Device device) {
+  if (nothing_left()) return;
   first_entry_ = program.step().first, entries_ = program.step().end - first_entry_;
   launches_.resize(entries_ * static_cast<size_t>(steps_.count()));
 #ifdef PLANWRIGHT_CUDA

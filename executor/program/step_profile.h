@@ -2,6 +2,7 @@
 // it, and writes them as this rank's trace (planner/wire/records/trace.h).
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -19,6 +20,11 @@ namespace planwright::executor {
 class StepProfile {
  public:
   StepProfile(std::string run_dir, StepRange steps) : run_dir_(std::move(run_dir)), steps_(steps) {}
+
+  // So many steps are done: what is left of the steps is recorded, which may be none. Called before Prepare.
+  void GoOnAfter(int64_t steps_done) { steps_.first = std::max(steps_.first, steps_done + 1); }
+  bool nothing_left() const { return steps_.first > steps_.last; }
+  const StepRange& steps() const { return steps_; }
 
   // Makes everything that recording needs. Called before the first step, so that a profiled step allocates nothing.
   void Prepare(const LinkedProgram& program, at::Device device);
@@ -51,7 +57,7 @@ class StepProfile {
   };
 
   const std::string run_dir_;
-  const StepRange steps_;
+  StepRange steps_;
   size_t first_entry_ = 0, entries_ = 0;  // of a step, in the program
   std::vector<Launch> launches_;
   std::unique_ptr<InstructionClock> clock_;

@@ -60,7 +60,8 @@ struct Handlers {
   std::function<void(OpKind kind, ModuleState* module, StepState& step, ManifestNotes& notes)> storage = {};
   // Called after each `route` with the experts of its tokens, i64 [T,k]; null without --record-routing.
   std::function<void(const CallContext&, const at::Tensor& ids)> record_routing = {};
-  // Called after the last step: writes what record_routing has not written yet. Null as that.
+  // Called after the last step, and before a checkpoint is published: writes what record_routing has not written yet.
+  // Null as that.
   std::function<void()> finish_routing = {};
   // Returns the experts of the tokens of a `route` for `samples` samples of this lane; null without --replay-routing.
   std::function<at::Tensor(const CallContext&, int64_t samples, int64_t top_k)> replay_routing = {};

@@ -38,7 +38,7 @@ absl::Status Usage(const std::string& problem) {
       absl::StrCat(problem,
                    "\nusage: executor --plan FILE --run-dir DIR [--life N] [--probe DIR] [--steps N] "
                    "[--trace STEP[-LAST]] [--record-routing DIR | --replay-routing DIR] [--rounds FILE] "
-                   "[--try FILE] [--device cpu|cuda]"));
+                   "[--accept-data DIGEST] [--try FILE] [--device cpu|cuda]"));
 }
 
 template <typename Number>
@@ -60,6 +60,7 @@ bool Take(const std::string& name, const std::string& value, RankOptions& option
   if (name == "--record-routing") return take(options.record_routing);
   if (name == "--replay-routing") return take(options.replay_routing);
   if (name == "--rounds") return take(options.rounds);
+  if (name == "--accept-data") return take(options.accepted_data);
   if (name == "--try") return take(options.trial);
   if (name == "--device") return take(options.device) && (value == "cpu" || value == "cuda");
   if (name == "--steps") return ReadFromZero(value, options.steps.emplace());

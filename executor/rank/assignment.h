@@ -25,11 +25,13 @@ struct RankOptions {
   std::string record_routing, replay_routing;  // folders; at most one is not empty
   std::optional<StepRange> profile;            // steps to trace
   std::string rounds;                          // file of communications to time after the steps; empty: none
+  std::string accepted_data;                   // RunOptions::accepted_data
   std::string trial;                           // file of TrialFiles: this is a trial; empty: it is none
 };
 
 // executor --plan FILE --run-dir DIR [--life N] [--probe DIR] [--steps N] [--trace STEP[-LAST]]
-//     [--record-routing DIR | --replay-routing DIR] [--rounds FILE] [--try FILE] [--device cpu|cuda]
+//     [--record-routing DIR | --replay-routing DIR] [--rounds FILE] [--accept-data DIGEST] [--try FILE]
+//     [--device cpu|cuda]
 // (`executor --devices` alone prints what its ranks can compute on, device.h.)
 // InvalidArgument, with the usage, names what cannot be read.
 absl::StatusOr<RankOptions> ReadOptions(int argc, const char* const* argv);

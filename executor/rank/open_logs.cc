@@ -5,6 +5,9 @@
 #include <torch/headeronly/version.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <optional>
+
 #include "executor/checkpoint/resume_point.h"
 #include "executor/log/log.h"
 #include "planner/state/checkpoint/run_id.h"
@@ -72,6 +75,20 @@ absl::StatusOr<StepFiles> OpenStepFiles(const Assignment& assignment) {
   if (!options.probe.empty()) files.probe = std::make_unique<ProbeWriter>(options.probe, assignment.rank());
   if (options.profile) files.profile = std::make_unique<StepProfile>(options.run_dir, *options.profile);
   return files;
+}
+
+void StepFiles::TraceAfter(const Assignment& assignment, int64_t steps_done) {
+  const std::optional<StepRange>& asked = assignment.options.profile;
+  if (!asked || asked->first > steps_done) return;
+  profile->GoOnAfter(steps_done);
+  const std::string line =
+      absl::StrCat("--trace asks for ", StepRangeText(*asked), ", and the run goes on after step ", steps_done,
+                   ": this life traces ", profile->nothing_left() ? "none of them" : StepRangeText(profile->steps()),
+                   "; `plan report` has what earlier lives traced");
+  LogInfo(line);
+  if (assignment.rank() != 0) return;
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
 }
 
 absl::Status StepFiles::Close() {

@@ -4,6 +4,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "executor/program/probe_writer.h"
@@ -31,6 +32,9 @@ struct StepFiles {
   std::unique_ptr<ProbeWriter> probe;    // null without --probe
   std::unique_ptr<StepProfile> profile;  // null without --trace
 
+  // The life goes on after so many steps, and traces what is left of those that were asked for: the options of a launch
+  // hold for all its lives. Says so if that is not all of them.
+  void TraceAfter(const Assignment& assignment, int64_t steps_done);
   // After the last step. ResourceExhausted if what was written had no room.
   absl::Status Close();
 };

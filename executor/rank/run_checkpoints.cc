@@ -1,10 +1,13 @@
 #include "executor/rank/run_checkpoints.h"
 
 #include <absl/status/status.h>
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
+#include <absl/strings/str_join.h>
 
 #include <chrono>
 #include <cstdio>
+#include <vector>
 
 #include "executor/log/log.h"
 #include "executor/program/exit_error.h"
@@ -42,12 +45,35 @@ absl::StatusOr<bool> RunCheckpoints::Choose() {
   return !folder_.empty();
 }
 
+absl::StatusOr<Manifest> RunCheckpoints::ReadChosenManifest() const {
+  const absl::StatusOr<std::string> text = ReadWholeFile(folder_ + "/" + kManifestFile, kManifestJson.bytes);
+  if (!text.ok()) return text.status();
+  return ReadManifest(*text);
+}
+
+absl::Status RunCheckpoints::SetSources(SourceDigests digests, std::string accepted) {
+  sources_ = std::move(digests);
+  accepted_sources_ = std::move(accepted);
+  return CheckSources();
+}
+
+// Who launches by hand is told before ranks start. But a run that is started again by itself may find other files.
+absl::Status RunCheckpoints::CheckSources() const {
+  if (folder_.empty() || sources_.empty() || DigestOfAll(sources_) == accepted_sources_) return absl::OkStatus();
+  const absl::StatusOr<Manifest> manifest = ReadChosenManifest();
+  if (!manifest.ok()) return absl::OkStatus();
+  const std::vector<std::string> others = OtherFilesLines(*manifest, sources_);
+  if (others.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(absl::StrJoin(others, "; "), "; going on with ", run_dir_,
+                   " would change the loss curve: bring the files back and run `plan data index`, launch it with "
+                   "--accept-changes if that is meant, or choose another --run-dir"));
+}
+
 absl::Status RunCheckpoints::SetBase(std::map<std::string, std::string> digests) {
   base_ = std::move(digests);
   if (folder_.empty() || base_.empty()) return absl::OkStatus();
-  // A manifest that cannot be read is told where the checkpoint is loaded.
-  const absl::StatusOr<std::string> text = ReadWholeFile(folder_ + "/" + kManifestFile, kManifestJson.bytes);
-  const absl::StatusOr<Manifest> manifest = text.ok() ? ReadManifest(*text) : text.status();
+  const absl::StatusOr<Manifest> manifest = ReadChosenManifest();
   const std::string other = manifest.ok() ? OtherBase(plan_, manifest->base, base_, folder_) : "";
   return other.empty() ? absl::OkStatus() : absl::InvalidArgumentError(other);
 }
@@ -98,6 +124,7 @@ absl::StatusOr<bool> RunCheckpoints::TryAgain() {
   loader_.reset();
   const absl::StatusOr<bool> chosen = Choose();
   if (!chosen.ok()) return chosen.status();
+  if (absl::Status same = CheckSources(); !same.ok()) return same;  // an older one may be of other files
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include "executor/checkpoint/checkpoint_writer.h"
 #include "executor/checkpoint/resume_point.h"
 #include "executor/program/rank.h"
+#include "planner/state/checkpoint/trained_files.h"
 
 namespace planwright::executor {
 
@@ -25,8 +26,9 @@ class RunCheckpoints {
 
   // Whether the run goes on from a checkpoint. All ranks get the same answer. Errors: those of ResumePoint::Next.
   absl::StatusOr<bool> Choose();
-  // On rank 0, before Prepare: the digests of the data, for the manifests (Manifest::data).
-  void SetSources(std::map<std::string, std::string> digests) { sources_ = std::move(digests); }
+  // Before Prepare: the digests of the data, which manifests get (Manifest::data). InvalidArgument if the run goes on
+  // from a checkpoint that was trained on other documents, unless these are `accepted` (DigestOfAll; empty: none are).
+  absl::Status SetSources(SourceDigests digests, std::string accepted);
   // Before the first instruction: the digests of what adapters stand on (Manifest::base). InvalidArgument if the run
   // goes on from a checkpoint whose adapters stand on something else.
   absl::Status SetBase(std::map<std::string, std::string> digests);
@@ -35,7 +37,7 @@ class RunCheckpoints {
   // Carries out a storage instruction. ExitError if the checkpoint does not fit the plan (kExitUsage).
   void Run(OpKind kind, ModuleState* module, StepState& step, ManifestNotes& notes);
   // After the list `resume`: all ranks agree whether the checkpoint was whole. True: it was not, and an older one is
-  // chosen. Errors: those of ResumePoint::Agree and Next.
+  // chosen. Errors: those of ResumePoint::Agree and Next, and of SetSources.
   absl::StatusOr<bool> TryAgain();
   // Before files of the run are changed that a newer life may use by now: Aborted if there is one; ResourceExhausted if
   // the run directory cannot be read.
@@ -46,6 +48,9 @@ class RunCheckpoints {
 
  private:
   void Load(ModuleState& module);
+  // Of the chosen one. An error where it cannot be read, which is told where the checkpoint is loaded.
+  absl::StatusOr<Manifest> ReadChosenManifest() const;
+  absl::Status CheckSources() const;
   CheckpointWriter& writer();
 
   const Plan& plan_;
@@ -58,7 +63,9 @@ class RunCheckpoints {
   std::string problem_;  // what is damaged in it
   std::unique_ptr<CheckpointLoader> loader_;
   double load_seconds_ = 0;
-  std::map<std::string, std::string> sources_, base_;
+  SourceDigests sources_;
+  std::string accepted_sources_;
+  std::map<std::string, std::string> base_;
   std::unique_ptr<CheckpointWriter> writer_;
 };
 

@@ -44,7 +44,8 @@ absl::StatusOr<std::unique_ptr<StartPoint>> StartPoint::Choose(const Assignment&
     if (!base.ok()) return base.status();
     if (absl::Status same = start->checkpoints_->SetBase(*std::move(base)); !same.ok()) return same;
   }
-  if (options.profile && options.profile->first <= start->first_step_) {
+  // A later life of the run traces what is left of the steps (StepFiles::TraceAfter).
+  if (options.profile && !start->resumes_ && options.profile->first <= start->first_step_) {
     return absl::InvalidArgumentError(absl::StrCat("--trace begins at step ", options.profile->first,
                                                    ", but the run goes on after step ", start->first_step_));
   }

@@ -19,7 +19,7 @@ class StartPoint {
  public:
   // All ranks get the same answer. `log`: of rank 0, null on the others; the records of steps that will be done again
   // leave it, as no life before kept those steps. Keeps references. Errors: those of RunCheckpoints, InitialState and
-  // StepLog; InvalidArgument if --trace names steps that are done.
+  // StepLog; InvalidArgument if --trace names steps before those of a run that begins.
   static absl::StatusOr<std::unique_ptr<StartPoint>> Choose(const Assignment& assignment, c10d::Store& store,
                                                             StepLog* log, const CheckpointWriter::Hooks& hooks);
 

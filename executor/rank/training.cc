@@ -61,17 +61,22 @@ void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c1
   const std::string digest = DigestOf(samples);
   if (!digest.empty()) LogInfo("data " + digest);
   ExitUnlessOk(AgreeOnData(assignment.environment, digest, store));
-  ExitUnlessOk(CheckCounted(assignment.plan, samples));  // after it: one rank alone with other files is named
-  // Without steps, nobody opens the samples of the training, and no checkpoint is written.
-  if (!RowOf(assignment.plan.data.kind).indexed || assignment.steps == 0) return;
-  if (samples.source != nullptr) ExitUnlessOk(PostSources(samples.source->SourceDigests(), store));
-  if (assignment.rank() == 0 && checkpoints != nullptr) checkpoints->SetSources(ValueOrExit(PostedSources(store)));
+  // After it: one rank alone with other files is named. Without steps, nobody opens the samples of the training, and no
+  // checkpoint is written.
+  if (RowOf(assignment.plan.data.kind).indexed && assignment.steps > 0) {
+    if (samples.source != nullptr) ExitUnlessOk(PostSources(samples.source->SourceDigests(), store));
+    if (checkpoints != nullptr)
+      ExitUnlessOk(checkpoints->SetSources(ValueOrExit(PostedSources(store)), assignment.options.accepted_data));
+  }
+  ExitUnlessOk(CheckCounted(assignment.plan, samples));
 }
 
-std::optional<StepSpan> Resumed(StartPoint& start, int64_t last_step) {
-  const bool again = ValueOrExit(start.ChooseAgain());
+std::optional<StepSpan> Resumed(const TrainingParts& parts) {
+  const bool again = ValueOrExit(parts.start.ChooseAgain());
   if (again) return std::nullopt;
-  return start.Steps(last_step);
+  const StepSpan steps = parts.start.Steps(parts.assignment.steps - 1);
+  parts.files.TraceAfter(parts.assignment, steps.first);
+  return steps;
 }
 
 // After setup, before the first step.
@@ -113,9 +118,13 @@ Handlers MakeHandlers(const TrainingParts& parts) {
       DrawParameters(assignment.plan, assignment.rank(), module);
     start_up.Enter("memory");
   };
+  FollowRouting(options.record_routing, options.replay_routing, samples, handlers);
   if (start.checkpoints() != nullptr) {
-    handlers.storage = [&start, &start_up](OpKind kind, ModuleState* module, StepState& step, ManifestNotes& notes) {
+    handlers.storage = [&start, &start_up, finish_routing = handlers.finish_routing](
+                           OpKind kind, ModuleState* module, StepState& step, ManifestNotes& notes) {
       if (kind == OpKind::kLoadState) start_up.Enter("weights");
+      // The life that goes on from this checkpoint does not record the steps before it again.
+      if (kind == OpKind::kPublishCheckpoint && finish_routing) finish_routing();
       start.checkpoints()->Run(kind, module, step, notes);
       if (kind == OpKind::kLoadState) start_up.Enter("memory");
     };
@@ -129,8 +138,7 @@ Handlers MakeHandlers(const TrainingParts& parts) {
       TORCH_CHECK(false, OpName(kind), " in a trial, which keeps nothing");
     };
   }
-  FollowRouting(options.record_routing, options.replay_routing, samples, handlers);
-  handlers.resumed = [&start, last = assignment.steps - 1] { return Resumed(start, last); };
+  handlers.resumed = [parts] { return Resumed(parts); };
   handlers.ready = [parts](const Rank& rank, const StepSpan& steps) { TellReady(parts, rank, steps); };
   return handlers;
 }

@@ -29,6 +29,7 @@
 #include "planner/run/launch/check_machine.h"
 #include "planner/state/checkpoint/own_plan.h"
 #include "planner/state/checkpoint/shard_reader.h"
+#include "planner/state/checkpoint/trained_files.h"
 #include "planner/views/diff/resume_diff.h"
 #include "planner/views/diff/same_base.h"
 #include "planner/views/show/show.h"
@@ -190,16 +191,9 @@ absl::Status CheckFiles(const Plan& plan, const std::map<std::string, std::strin
   if (plan.checkpoint.every_steps == 0) return absl::OkStatus();
   const std::optional<FoundCheckpoint> whole = NewestWhole(run_dir);
   if (!whole) return absl::OkStatus();
-  const std::vector<std::string> others = OtherFiles(whole->manifest.data, digests);
+  const std::vector<std::string> others = OtherFilesLines(whole->manifest, digests);
   if (others.empty()) return absl::OkStatus();
-  for (const std::string& name : others) {
-    std::cerr << Printable("the files of source " + name +
-                           " have other documents than the run was trained on (digest " +
-                           digests.at(name).substr(0, 12) + " instead of " +
-                           whole->manifest.data.at(name).substr(0, 12) + ")")
-              << "\n";
-  }
-  std::cerr << "samples are other ones from sample " << whole->manifest.counters.consumed_samples << " on\n";
+  for (const std::string& line : others) std::cerr << Printable(line) << "\n";
   return accepted ? absl::OkStatus() : WouldChangeCurve(run_dir);
 }
 

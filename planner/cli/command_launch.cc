@@ -26,6 +26,7 @@
 #include "planner/run/slurm/job_script.h"
 #include "planner/run/slurm/save_time.h"
 #include "planner/run/trial/trial_folder.h"
+#include "planner/state/checkpoint/trained_files.h"
 #include "planner/views/diff/diff.h"
 #include "planner/views/show/show.h"
 #include "planner/wire/connection/proof.h"
@@ -204,6 +205,8 @@ int Launch(const LaunchFlags& flags) {
     }
     const absl::Status files = CheckFiles(plans[0], digests, launch.run_dir, flags.accept_changes);
     if (!files.ok()) return UsageError(files);
+    // Ranks compare, too, as files may change between two lives. They go on with what was accepted, and nothing else.
+    if (flags.accept_changes && Keeps(plans[0], launch)) launch.accepted_data = DigestOfAll(digests);
     if (flags.trial) {
       const absl::Status prepared =
           PrepareTrial(plans[0], AbsolutePath(launch.run_dir), FilesOfTrial(plans[0]), flags.local);

@@ -82,6 +82,15 @@ Started CheckpointRun::BeginPaused(int steps, const KillPoint& at, std::vector<s
   return LaunchWithFault("pause", steps, at, std::move(words));
 }
 
+void CheckpointRun::KillPaused(const Started& launch) {
+  int killed = 0;
+  for (pid_t pid : ProcessesWith(RunDir())) {
+    const bool stopped = ReadAll("/proc/" + std::to_string(pid) + "/status").find("State:\tT") != std::string::npos;
+    if (pid != launch.pid && stopped && kill(pid, SIGKILL) == 0) ++killed;
+  }
+  EXPECT_GT(killed, 0);
+}
+
 // Again and again, as a rank that stops itself may not have come so far.
 Ended CheckpointRun::GoOn(const Started& launch) {
   std::optional<int> status;

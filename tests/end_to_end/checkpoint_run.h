@@ -46,6 +46,8 @@ class CheckpointRun : public ::testing::Test {
   Ended RunUntilKilled(int steps, const KillPoint& at, std::vector<std::string> words = {});
   // Begin, with a rank that stops itself (SIGSTOP) at a moment and can go on.
   Started BeginPaused(int steps, const KillPoint& at, std::vector<std::string> words = {});
+  // Kills the ranks of a launch that are stopped, by SIGKILL.
+  void KillPaused(const Started& launch);
   // The end of a launch whose processes may stop themselves, or are stopped, at any moment: they go on.
   Ended GoOn(const Started& launch);
   // Until a rank stops itself (SIGSTOP) and SIGTERM is sent to the launch, which lets it go on.

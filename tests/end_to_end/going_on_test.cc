@@ -95,11 +95,12 @@ TEST_F(GoingOn, AJob) {
                          "/job/plan.json --slurm --run-dir " + RunDir() + "\n";
   EXPECT_THAT(four.output, HasSubstr(on));
   const std::string submit_again = on.substr(on.find("\n  ") + 3);
-  // With an executor that waits in step 7, so that the job is there when it is interrupted.
-  ASSERT_EQ(
-      Bash(path + submit_again.substr(0, submit_again.size() - 1) + " --executor " + InBuild("bin/matrix_executor"))
-          .status,
-      0);
+  // With an executor that waits in step 7, so that the job is there when it is interrupted. The options of the launch
+  // are those of each start of the job, and the steps to trace are done when it starts again.
+  ASSERT_EQ(Bash(path + submit_again.substr(0, submit_again.size() - 1) + " --trace 5-6 --executor " +
+                 InBuild("bin/matrix_executor"))
+                .status,
+            0);
   std::ofstream(fault) << "export PLANWRIGHT_FAULT=pause PLANWRIGHT_FAULT_RANK=0 PLANWRIGHT_FAULT_LIST=step "
                        << "PLANWRIGHT_FAULT_STEP=7 PLANWRIGHT_FAULT_NUMBER=0 PLANWRIGHT_FAULT_MOMENT=before "
                        << "PLANWRIGHT_FAULT_MARK=" << mark << "\n";
@@ -111,7 +112,8 @@ TEST_F(GoingOn, AJob) {
   EXPECT_THAT(ended.output, HasSubstr(":\n  sbatch " + RunDir() + "/job/job.sbatch\n"));
   const Ended done = Bash(job);
   EXPECT_EQ(done.status, 0) << done.output;
-  EXPECT_THAT(done.output, Not(HasSubstr("to go on")));
+  EXPECT_THAT(done.output, AllOf(Not(HasSubstr("to go on")), HasSubstr("this life traces none of them")));
+  EXPECT_TRUE(fs::exists(RunDir() + "/lives/2/trace.json.gz"));
   EXPECT_EQ(Curve().size(), static_cast<size_t>(kSteps));
 }
 

@@ -196,6 +196,36 @@ TEST_F(RoutingFolderTest, NothingIsRecordedOverChoices) {
   EXPECT_EQ(ReadWholeFile(RoutingSummaryPath(choices_), SIZE_MAX).value_or("(missing)"), summary);
 }
 
+TEST_F(RoutingFolderTest, ALaterLifeFindsTheClaimOfItsRun) {
+  ASSERT_EQ(ClaimRoutingFolder(choices_, "run 1", /*goes_on=*/false), absl::OkStatus());
+  EXPECT_EQ(ClaimRoutingFolder(choices_, "run 1", /*goes_on=*/true), absl::OkStatus());
+  EXPECT_EQ(ClaimRoutingFolder(choices_, "run 1", /*goes_on=*/false), absl::OkStatus()) << "of a life without steps";
+  for (const bool goes_on : {false, true}) {
+    const absl::Status other = ClaimRoutingFolder(choices_, "run 2", goes_on);
+    EXPECT_EQ(other.code(), absl::StatusCode::kAlreadyExists);
+    EXPECT_THAT(std::string(other.message()), HasSubstr("another run records into " + choices_));
+  }
+  EXPECT_THAT(std::string(Replay(plan_).message()), HasSubstr("is not done, or has failed"));
+  EXPECT_EQ(RecordAgain(plan_).code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_EQ(FinishRoutingFolder(plan_, kSteps, choices_), absl::OkStatus());
+  EXPECT_EQ(ClaimRoutingFolder(choices_, "run 1", /*goes_on=*/true).code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(RoutingFolderTest, AClaimThatIsGoneIsNotMadeAgain) {
+  const absl::Status gone = ClaimRoutingFolder(choices_, "run 1", /*goes_on=*/true);
+  EXPECT_EQ(gone.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(gone.message()), HasSubstr("the choices that this run has recorded in " + choices_));
+  EXPECT_FALSE(std::filesystem::exists(choices_));
+}
+
+// Versions before 0.2 claimed a folder by an empty file.
+TEST_F(RoutingFolderTest, AnEmptyClaimIsOfAnotherRun) {
+  std::filesystem::create_directory(choices_);
+  ASSERT_TRUE(ClaimFile(RoutingSummaryPath(choices_)).ok());
+  EXPECT_EQ(ClaimRoutingFolder(choices_, "run 1", /*goes_on=*/true).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(Replay(plan_).message()), HasSubstr("is not done, or has failed"));
+}
+
 TEST_F(RoutingFolderTest, MoreExpertsThanTheFilesCanNameAreRefused) {
   Plan plan = plan_;
   for (Module& module : plan.modules) {

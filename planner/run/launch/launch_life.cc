@@ -13,6 +13,7 @@
 #include "planner/run/launch/rank_environment.h"
 #include "planner/run/launch/recipe_environment.h"
 #include "planner/run/launch/until_saved.h"
+#include "planner/state/checkpoint/run_lives.h"
 #include "planner/wire/records/rank_trial.h"
 #include "planner/wire/records/routing_folder.h"
 #include "planner/wire/records/run_timeout.h"
@@ -45,12 +46,14 @@ absl::StatusOr<RankProgram> ProgramOf(const Plan& plan, const RunOptions& option
 }
 
 // The folders of the options.
-absl::Status PrepareFolders(const RunOptions& options) {
+absl::Status PrepareFolders(const RunOptions& options, const RunDirectory& directory) {
   if (!options.probe_dir.empty()) {
     if (absl::Status status = MakeDirectories(options.probe_dir + "/parts"); !status.ok()) return status;
   }
   if (!options.record_routing.empty()) {
-    if (absl::Status status = ClaimRoutingFolder(options.record_routing); !status.ok()) return status;
+    const bool goes_on = directory.life() > 1 && NewestStep(options.run_dir) > 0;
+    if (absl::Status status = ClaimRoutingFolder(options.record_routing, directory.run_id(), goes_on); !status.ok())
+      return status;
   }
   return absl::OkStatus();
 }
@@ -97,6 +100,7 @@ std::vector<std::string> CommandOfRanks(const Plan& plan, const RunOptions& opti
     if (!value.empty()) command.insert(command.end(), {name, value});
   };
   if (Keeps(plan, options)) add("--life", std::to_string(life));
+  add("--accept-data", options.accepted_data);
   if (options.trial) add("--try", TrialFilesPath(options.run_dir));
   add("--probe", options.probe_dir);
   add("--device", options.device);
@@ -115,7 +119,7 @@ absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options
   OpenLaunchLog(options.run_dir);
   LogEvent("run " + directory.run_id() + ", life " + std::to_string(directory.life()) +
            (options.job.empty() ? "" : ", job " + options.job));
-  if (absl::Status status = PrepareFolders(options); !status.ok()) return status;
+  if (absl::Status status = PrepareFolders(options, directory); !status.ok()) return status;
   absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface, starter.key());
   if (!world.ok()) return world.status();
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +

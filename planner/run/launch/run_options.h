@@ -28,6 +28,9 @@ struct RunOptions {
   // A few steps that show whether the plan runs where it is launched (docs/trials.md): nothing is evaluated and nothing
   // is kept. `run_dir` has been prepared for it (planner/run/trial/trial_folder.h).
   bool trial = false;
+  // The documents with which the run may go on though it was trained on others (--accept-changes), as DigestOfAll
+  // (planner/state/checkpoint/trained_files.h) of what the launcher has compared. Empty: none.
+  std::string accepted_data = {};
   double allocated = 0;  // of a trial: when its nodes were there, in seconds since 1970; 0: when its ranks are started
   std::string job = {};  // of Slurm, "4711", whose head launches; empty: none
   // Of a job: seconds from the signal that ends all of it (SIGTERM) to SIGKILL. 0: nobody knows.

@@ -56,7 +56,7 @@ double MostSkew(const Plan& plan) {
 }
 
 absl::Status WriteSkewedRouting(const Plan& plan, int64_t steps, double fullest, const std::string& folder) {
-  if (absl::Status status = ClaimRoutingFolder(folder); !status.ok()) return status;
+  if (absl::Status status = MakeDirectories(folder); !status.ok()) return status;
   const int64_t tokens = steps * plan.budget.global_samples * plan.budget.sequence_length;
   for (const Module& module : plan.modules) {
     if (module.expert_layers() == 0) continue;

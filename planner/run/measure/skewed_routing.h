@@ -13,8 +13,7 @@ namespace planwright {
 double MostSkew(const Plan& plan);
 
 // Writes choices for the first `steps` steps: on every rank the first expert gets `fullest` times the mean of the
-// rank's experts, the others alike, and all ranks get the same number of rows. Errors: those of routing_folder.h and of
-// files.
+// rank's experts, the others alike, and all ranks get the same number of rows. Errors: those of files.
 absl::Status WriteSkewedRouting(const Plan& plan, int64_t steps, double fullest, const std::string& folder);
 
 }  // namespace planwright

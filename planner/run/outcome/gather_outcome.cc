@@ -1,6 +1,8 @@
 #include "planner/run/outcome/gather_outcome.h"
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "planner/base/files/exit_status.h"
@@ -18,6 +20,7 @@
 #include "planner/run/trial/judge_trial.h"
 #include "planner/state/checkpoint/checkpoint_log.h"
 #include "planner/wire/records/routing_folder.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright {
 namespace {
@@ -31,7 +34,8 @@ StepTime Predicted(const Plan& plan, const RunOptions& options) {
 }
 
 // Joins what ranks that ended well have left, and says what that makes of the outcome.
-void Complete(const Plan& plan, const RunOptions& options, const std::function<bool()>& stop, Outcome& outcome) {
+void Complete(const Plan& plan, const RunOptions& options, const EndedLife& life, const std::function<bool()>& stop,
+              Outcome& outcome) {
   const auto incomplete = [&](const char* what, const absl::Status& status) {
     outcome = {kExitStorage, "the run is done, but its " + std::string(what) + ": " + std::string(status.message())};
   };
@@ -47,6 +51,9 @@ void Complete(const Plan& plan, const RunOptions& options, const std::function<b
   }
   if (outcome.exit_code == kExitSuccess) outcome.memory = ReadRunMemory(plan, options.run_dir, OnGpus(plan, options));
   if (!options.profile || !options.joins_traces) return;
+  // A later life may have begun behind the steps. What an earlier one traced is in its own folder.
+  std::error_code error;
+  if (life.directory.life() > 1 && !std::filesystem::exists(TracePath(options.run_dir, 0), error)) return;
   // A run on another kind of device has no prediction.
   const bool as_planned = OnGpus(plan, options) == (plan.cluster.gpu != "none");
   const StepTime time = as_planned ? Predicted(plan, options) : StepTime();
@@ -87,7 +94,7 @@ Outcome GatherOutcome(const Plan& plan, const RunOptions& options, const EndedLi
   Outcome outcome = CauseOf(plan, life.supervision, position, log.ok() && !log->checkpoints.empty());
   if (outcome.failure) outcome.failure->last_lines = LastLinesOf(options.run_dir, outcome.failure->rank);
   if (const std::optional<ProcessEnd>& end = life.supervision.cause) TellIfNotLoaded(*end, outcome);
-  Complete(plan, options, stop, outcome);
+  Complete(plan, options, life, stop, outcome);
   outcome.slow = FindSlowRanks(plan, position);
   outcome.run_id = run_id;
   outcome.environment = ReadRankVariables(options.run_dir, plan.world_size);

@@ -54,6 +54,7 @@ std::string LaunchJson(const JobFiles& job) {
   if (!job.options.passed_on.empty()) json["passed_on"] = job.options.passed_on;
   if (job.options.steps) json["steps"] = *job.options.steps;
   if (job.options.trial) json["try"] = true;
+  if (!job.options.accepted_data.empty()) json["accepted_data"] = job.options.accepted_data;
   if (job.options.profile) json["profile"] = {job.options.profile->first, job.options.profile->last};
   if (!job.options.probe_dir.empty()) json["probe"] = job.options.probe_dir;
   if (!job.mounts.empty()) json["mounts"] = job.mounts;
@@ -88,6 +89,7 @@ absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
     plans = json.at("plans").get<size_t>();
     if (json.contains("passed_on")) job.options.passed_on = json["passed_on"].get<Variables>();
     if (json.contains("try")) job.options.trial = json["try"].get<bool>();
+    if (json.contains("accepted_data")) job.options.accepted_data = json["accepted_data"].get<std::string>();
     if (json.contains("steps")) job.options.steps = json["steps"].get<int64_t>();
     if (json.contains("profile"))
       job.options.profile = {json["profile"].at(0).get<int64_t>(), json["profile"].at(1).get<int64_t>()};

@@ -6,6 +6,7 @@
 #include "planner/data/samples/index_files.h"
 #include "planner/plan/lr_schedule.h"
 #include "planner/state/checkpoint/plan_fit.h"
+#include "planner/state/checkpoint/trained_files.h"
 #include "planner/state/weights/base_digest.h"
 #include "planner/views/diff/part_pairs.h"
 #include "planner/views/diff/same_base.h"
@@ -92,16 +93,6 @@ bool ResumeDiff::same() const {
 }
 
 bool ResumeDiff::may_change_loss() const { return plan->may_change_loss() || !other_files.empty(); }
-
-std::vector<std::string> OtherFiles(const std::map<std::string, std::string>& before,
-                                    const std::map<std::string, std::string>& now) {
-  std::vector<std::string> names;
-  for (const auto& [name, digest] : before) {
-    const auto found = now.find(name);
-    if (found != now.end() && found->second != digest) names.push_back(name);
-  }
-  return names;
-}
 
 ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, const Plan& plan) {
   ResumeDiff diff;

@@ -59,10 +59,6 @@ struct ResumeDiff {
   bool may_change_loss() const;  // with `plan`
 };
 
-// The sources that both have, and whose digests differ (Manifest::data, DigestsAtHand).
-std::vector<std::string> OtherFiles(const std::map<std::string, std::string>& before,
-                                    const std::map<std::string, std::string>& now);
-
 // `wrote`: the plan that wrote the checkpoint; null: it cannot be read. Looks at the files of `plan` for
 // the digests of its sources.
 ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, const Plan& plan);

@@ -78,16 +78,19 @@ std::vector<std::string> Differences(const OrderedJson& expected, const OrderedJ
   return differences;
 }
 
+// The only key of routing.json while a run records, with the identity of the run.
+constexpr char kRecording[] = "recording";
+
 absl::StatusOr<OrderedJson> ReadSummary(const std::string& folder) {
   const std::string path = RoutingSummaryPath(folder);
   const absl::StatusOr<std::string> text = ReadWholeFile(path, kRoutingJson.bytes);
   if (!text.ok()) return text.status();
-  if (text->empty()) {
+  OrderedJson summary = ParseOrderedJson(*text, kRoutingJson).value_or(OrderedJson());
+  if (text->empty() || summary.contains(kRecording)) {
     return absl::FailedPreconditionError(
         absl::StrCat("the run that records choices in ", folder,
                      " is not done, or has failed: wait for its end, or record them again into another folder"));
   }
-  OrderedJson summary = ParseOrderedJson(*text, kRoutingJson).value_or(OrderedJson());
   if (!summary.is_object() || !summary.contains("steps") || !summary["steps"].is_number_integer()) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is damaged: expected an object with `steps`. ",
                                                       "Record the choices again into another folder"));
@@ -164,10 +167,26 @@ absl::Status CheckReplayRouting(const Plan& plan, int64_t steps, const std::stri
                    "; or record the choices of this recipe into another folder"));
 }
 
-absl::Status ClaimRoutingFolder(const std::string& folder) {
+absl::Status ClaimRoutingFolder(const std::string& folder, const std::string& run_id, bool goes_on) {
+  const std::string path = RoutingSummaryPath(folder);
+  std::error_code error;
+  if (goes_on && !fs::exists(path, error)) {
+    return absl::FailedPreconditionError(absl::StrCat("the choices that this run has recorded in ", folder,
+                                                      " are gone (there is no routing.json in it)",
+                                                      ": bring them back, or go on without --record-routing"));
+  }
   if (absl::Status status = MakeDirectories(folder); !status.ok()) return status;
-  const absl::Status status = ClaimFile(RoutingSummaryPath(folder));
-  if (!absl::IsAlreadyExists(status)) return status;
+  const std::string claim = JsonText(OrderedJson{{kRecording, run_id}}) + "\n";
+  const absl::Status claimed = ClaimFile(path);
+  if (claimed.ok()) {
+    const absl::Status written = WriteFileAtomically(path, claim);
+    if (!written.ok()) fs::remove(path, error);  // so that it is in nobody's way
+    return written;
+  }
+  if (!absl::IsAlreadyExists(claimed)) return claimed;
+  const absl::StatusOr<std::string> found = ReadWholeFile(path, kRoutingJson.bytes);
+  if (!found.ok()) return found.status();
+  if (*found == claim) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrCat("another run records into ", folder, ": choose another folder for --record-routing"));
 }

@@ -25,9 +25,12 @@ absl::Status CheckRecordRouting(const Plan& plan, const std::string& folder);
 absl::Status CheckReplayRouting(const Plan& plan, int64_t steps, const std::string& folder,
                                 const char* option = "--replay-routing");
 
-// Makes the folder and an empty routing.json in it. If several runs try at once, one succeeds. AlreadyExists: another
-// one has claimed it. Unavailable if a file cannot be made.
-absl::Status ClaimRoutingFolder(const std::string& folder);
+// For a life of a run: makes the folder and a routing.json in it that has the identity of the run and no more. If
+// several runs try at once, one succeeds. A later life of the run finds its claim. `goes_on`: the life goes on from a
+// checkpoint, so that choices of the steps before it must be there. AlreadyExists: another run has claimed the folder.
+// FailedPrecondition: the claim of the earlier lives is gone. ResourceExhausted or Unavailable if a file cannot be made
+// or read.
+absl::Status ClaimRoutingFolder(const std::string& folder, const std::string& run_id, bool goes_on);
 
 // Replaces routing.json by what the choices of a run of `steps` steps belong to. Call it when the run has ended well.
 // Unavailable if it cannot be written.

@@ -19,8 +19,9 @@ absl::StatusOr<RankOptions> Read(std::vector<const char*> words) {
 
 TEST(Options, AllAreRead) {
   const absl::StatusOr<RankOptions> options =
-      Read({"--plan", "p.json", "--run-dir", "run", "--life", "3", "--probe", "probe", "--steps", "12", "--trace",
-            "4-6", "--record-routing", "choices", "--rounds", "r.json", "--device", "cpu"});
+      Read({"--plan",        "p.json", "--run-dir", "run", "--life",           "3",       "--probe",  "probe",
+            "--steps",       "12",     "--trace",   "4-6", "--record-routing", "choices", "--rounds", "r.json",
+            "--accept-data", "12ab",   "--device",  "cpu"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->plan, "p.json");
   EXPECT_EQ(options->run_dir, "run");
@@ -33,6 +34,7 @@ TEST(Options, AllAreRead) {
   EXPECT_EQ(options->record_routing, "choices");
   EXPECT_EQ(options->replay_routing, "");
   EXPECT_EQ(options->rounds, "r.json");
+  EXPECT_EQ(options->accepted_data, "12ab");
   EXPECT_EQ(options->device, "cpu");
 }
 

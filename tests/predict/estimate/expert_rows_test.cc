@@ -42,7 +42,7 @@ class ExpertRowsTest : public ::testing::Test {
   // `choice`: the expert of a token by layer, step, sample of the step, position and rank among the top k.
   using Choice = std::function<int64_t(const LayerSummary&, int64_t step, int64_t sample, int64_t position, int64_t j)>;
   void Record(const Plan& plan, int64_t steps, const Choice& choice) {
-    ASSERT_TRUE(ClaimRoutingFolder(folder_ + "/choices").ok());
+    ASSERT_TRUE(ClaimRoutingFolder(folder_ + "/choices", "a run", /*goes_on=*/false).ok());
     const Module& module = *plan.FindModule("language");
     for (const LayerSummary& layer : module.layers) {
       if (layer.expert_row < 0) continue;

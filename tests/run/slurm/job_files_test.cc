@@ -85,6 +85,25 @@ TEST_F(JobFilesTest, ValuesForRanksAreReadAgain) {
   EXPECT_EQ(*variables, (Variables{{"NCCL_DEBUG", "INFO"}, {"TOKEN_OF_TEST", "sesame"}}));
 }
 
+// Each start of a job does what its launch was asked for.
+TEST_F(JobFilesTest, OptionsOfTheLaunchAreReadAgain) {
+  const absl::StatusOr<std::string> text =
+      ReadWholeFile(InSource("tests/end_to_end/fifteen_groups/run/plan.json"), kPlanJson.bytes);
+  ASSERT_TRUE(text.ok()) << text.status();
+  absl::StatusOr<Plan> plan = ReadPlan(*text);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  JobFiles job = {.plans = {*std::move(plan)}, .program = "/bin/plan", .folder = "/"};
+  job.options.run_dir = ::testing::TempDir() + "job_files_options";
+  job.options.profile = {3, 4};
+  job.options.accepted_data = "12ab";
+  ASSERT_TRUE(WriteJobFiles(job, "").ok());
+  const absl::StatusOr<JobFiles> read = ReadJobFiles(job.options.run_dir);
+  std::filesystem::remove_all(job.options.run_dir);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->options.profile, (StepRange{3, 4}));
+  EXPECT_EQ(read->options.accepted_data, "12ab");
+}
+
 TEST_F(JobFilesTest, OnlyTheOwnerReadsTheEnvironment) {
   std::string folder = ::testing::TempDir() + "job_filesXXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
