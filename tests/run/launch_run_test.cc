@@ -214,6 +214,30 @@ TEST_F(LaunchRunTest, FallsBackToThePlanThatFitsTheNodesThatAreLeft) {
   EXPECT_EQ(output_.back(), "WORLD_SIZE=1");
 }
 
+// Ranks may be far from the launcher, and be started by a program that has another environment.
+TEST_F(LaunchRunTest, RanksGetTheTimeOutOfTheLauncher) {
+  class Looks : public LocalStarter {
+   public:
+    using LocalStarter::LocalStarter;
+    absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) override {
+      variables = program.variables;
+      return LocalStarter::Start(program);
+    }
+    Variables variables;
+  };
+  for (const bool set : {true, false}) {
+    if (set) setenv("PLANWRIGHT_TIMEOUT_SECONDS", "17.5", 1);
+    launch_.run_dir = folder_ + (set ? "/set" : "/unset");
+    Looks starter("127.0.0.1", "a key");
+    ASSERT_TRUE(LaunchRun({plan_}, launch_, starter, [](bool, std::string_view) {}).ok());
+    unsetenv("PLANWRIGHT_TIMEOUT_SECONDS");
+    EXPECT_EQ(starter.variables.contains("PLANWRIGHT_TIMEOUT_SECONDS"), set);
+    if (set) {
+      EXPECT_EQ(starter.variables["PLANWRIGHT_TIMEOUT_SECONDS"], "17.5");
+    }
+  }
+}
+
 TEST_F(LaunchRunTest, RanksOnGpusAreBoundToCores) {
   launch_.device = "cuda";
   for (int rank : {0, 1}) Tell(rank, "cores env=PLANWRIGHT_OWN_CORES");
