@@ -2,17 +2,20 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/run/launch/held_signals.h"
 #include "planner/run/launch/launch_log.h"
+#include "planner/run/launch/work_beside.h"
 #include "planner/run/outcome/gather_outcome.h"
 #include "planner/run/outcome/outcome_text.h"
 #include "planner/run/restart_policy.h"
@@ -32,37 +35,39 @@ Outcome Gone(const std::string& why, const Outcome& last) {
   return {kExitStorage, "the run directory is lost: " + why + "; before: " + last.cause};
 }
 
-// Writes the outcome of a life into its run directory, if that is still its own. Returns what there is to tell.
-Outcome Written(const RunOptions& options, const RunDirectory& directory, const Outcome& outcome,
-                const Terminal& terminal) {
+// What there is to tell of a life, and, in `warnings`, of files that lack it.
+struct Told {
+  Outcome outcome;
+  std::vector<std::string> warnings = {};
+};
+
+// Writes the outcome of a life into its run directory, if that is still its own.
+Told Written(const RunOptions& options, const RunDirectory& directory, const Outcome& outcome) {
   // The files in the run directory may be those of a newer life by now.
   const absl::StatusOr<bool> replaced = directory.IsReplaced();
-  if (replaced.ok() && *replaced) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};
+  if (replaced.ok() && *replaced) return {{kExitReplaced, "a newer life of this run has begun; this one ended"}};
   LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
-  if (!replaced.ok()) return Gone(std::string(replaced.status().message()), outcome);
+  if (!replaced.ok()) return {Gone(std::string(replaced.status().message()), outcome)};
   const absl::Status written = WriteOutcome(options.run_dir, outcome);
-  if (written.ok()) return outcome;
+  if (written.ok()) return {outcome};
   // How the run ended matters more than that a file cannot say so.
   if (outcome.exit_code == kExitSuccess)
-    return Outcome{kExitStorage, "the run is done, but its outcome is not written: " + std::string(written.message())};
-  terminal(true, "outcome.json is not written: " + std::string(written.message()));
-  return outcome;
+    return {{kExitStorage, "the run is done, but its outcome is not written: " + std::string(written.message())}};
+  return {outcome, {"outcome.json is not written: " + std::string(written.message())}};
 }
 
-// Gathers what a life left, and writes it.
-Outcome EndLife(const Plan& plan, const RunOptions& options, const EndedLife& life, HeldSignals& signals,
-                const Terminal& terminal) {
-  int number = 0;
-  Outcome outcome = GatherOutcome(plan, options, life, [&] {
-    if (number == 0) number = signals.Next();
-    return number != 0;
-  });
+// Gathers what a life left, and writes it. `signal`: that came meanwhile.
+Told EndLife(const Plan& plan, const RunOptions& options, const EndedLife& life, const std::atomic<int>& signal) {
+  int number = 0;  // that ended the joining of traces
+  Outcome outcome = GatherOutcome(plan, options, life, [&] { return (number = signal) != 0; });
+  if (number != 0 && outcome.interrupted_by == 0) outcome.interrupted_by = number;
+  Told told = Written(options, life.directory, outcome);
   if (number != 0) {
-    terminal(true, "the traces of the ranks stay in " + options.run_dir + "/trace and are not joined: signal " +
-                       std::to_string(number) + " came");
-    if (outcome.interrupted_by == 0) outcome.interrupted_by = number;
+    told.warnings.insert(told.warnings.begin(), "the traces of the ranks stay in " + options.run_dir +
+                                                    "/trace and are not joined: signal " + std::to_string(number) +
+                                                    " came");
   }
-  return Written(options, life.directory, outcome, terminal);
+  return told;
 }
 
 // Of a life whose ranks could not be started.
@@ -76,16 +81,23 @@ Outcome NotStarted(const RunDirectory& directory, const absl::Status& why) {
 // `life`: its number. `ended` is told while the run directory is still held: whoever looks at it then knows whether
 // another life follows.
 absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
-                                RankStarter& starter, HeldSignals& signals, const Terminal& terminal, int& life,
+                                RankStarter& starter, const Terminal& terminal, int& life,
                                 const std::function<void(const Outcome&)>& ended) {
-  const absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, options.run_dir, options.trial);
+  std::atomic<int> early = 0, late = 0;  // signals
+  const absl::StatusOr<RunDirectory> directory =
+      WorkBeside(starter, early, [&] { return RunDirectory::Open(plan, options.run_dir, options.trial); });
+  if (early != 0) raise(early);  // held: the ranks' supervisor reads it
   if (!directory.ok()) return directory.status();
   life = directory->life();
   const absl::StatusOr<EndedLife> lived = LaunchLife(plan, options, *directory, timeout, starter, terminal);
-  Outcome outcome = lived.ok() ? EndLife(plan, options, *lived, signals, terminal)
-                               : Written(options, *directory, NotStarted(*directory, lived.status()), terminal);
-  ended(outcome);
-  return outcome;
+  const Told told = WorkBeside(starter, late, [&] {
+    return lived.ok() ? EndLife(plan, options, *lived, late)
+                      : Written(options, *directory, NotStarted(*directory, lived.status()));
+  });
+  if (late != 0 && told.outcome.interrupted_by == 0) raise(late);  // held: whoever waits for the next life reads it
+  for (const std::string& warning : told.warnings) terminal(true, warning);
+  ended(told.outcome);
+  return told.outcome;
 }
 
 // The first plan that the nodes suffice for; null if there is none.
@@ -139,7 +151,7 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
     }
     std::optional<std::chrono::seconds> pause;
     absl::StatusOr<Outcome> outcome =
-        RunLife(*plan, options, *timeout, starter, signals, terminal, life, [&](const Outcome& ended) {
+        RunLife(*plan, options, *timeout, starter, terminal, life, [&](const Outcome& ended) {
           std::string why;
           pause = policy.Next(ended, NewestStep(options.run_dir), why);
           if (!why.empty()) terminal(true, why);

@@ -328,6 +328,58 @@ TEST_F(Job, TheStatusOfARunWhoseJobWaitsAgainIsThatItGoesOn) {
   EXPECT_THAT(over.out, HasSubstr("job 7 ended before its life began: there is no"));
 }
 
+// A job on this machine: Slurm's programs are those of the test, and the head is the real one.
+class JobHere : public Job {
+ protected:
+  // `srun`: lines of a shell, in which `agent` starts the agent. Submits the job; its head ends with the status that
+  // the result has. `while_it_runs`: lines of a shell beside it, in which $head is its process.
+  ProgramResult RunJob(const std::string& srun, const std::string& rank, const std::string& while_it_runs) {
+    const std::string recipe = InSource("recipes/llama_tiny.yaml");
+    const std::string path = Programs({{"sinfo", "echo 'batch*|infinite|64'"},
+                                       {"squeue", "exit 0"},
+                                       {"sacct", "exit 0"},
+                                       {"sbatch", "[ \"$1\" = --test-only ] || echo 7"},
+                                       {"scontrol", "echo \"$@\" >>" + folder_ + "/scontrol"},
+                                       {"srun",
+                                        "[ \"$1\" = --help ] && exit\n"
+                                        "while [ \"$1\" != \"${1#-}\" ]; do shift; done\n"
+                                        "words=$*\n"
+                                        "agent() { SLURM_NODEID=0 $words; }\n" +
+                                            srun}});
+    const ProgramResult submitted =
+        Shell(path + " " + InBuild("bin/plan") + " launch " + recipe + " checkpoint.every_steps=5 --executor " +
+              executor_ + " --run-dir " + run_ + " --slurm");
+    EXPECT_EQ(submitted.status, 0) << submitted.err;
+    return Shell("{ " + path + "; export SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 SLURM_JOB_NODELIST=here FAKE_RANK_0='" +
+                 rank + "'; " + InBuild("bin/plan") + " job " + run_ + " & head=$!; " + while_it_runs +
+                 "wait $head; }");
+  }
+  // Lines of a shell that wait until the file has contents.
+  static std::string Await(const std::string& file) { return "while [ ! -s " + file + " ]; do sleep 0.05; done; "; }
+};
+
+// The job's time is over, its ranks have saved, and Slurm's SIGTERM comes while the step of the agents ends.
+TEST_F(JobHere, ASignalBehindTheCheckpointDoesNotKeepAJobOutOfTheQueue) {
+  const std::string pid = folder_ + "/pid";
+  const ProgramResult ended =
+      RunJob("agent\nkill -TERM $PPID", "on_usr1=75 unblock pid=" + pid + " sleep", Await(pid) + "kill -USR1 $head; ");
+  EXPECT_EQ(ended.status, kExitPreempted) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("job 7 waits in the queue again"));
+  EXPECT_THAT(Read("scontrol"), HasSubstr("requeue 7\n"));
+}
+
+// The rank waits for srun, which has more to say than a pipe holds.
+TEST_F(JobHere, WhatSrunSaysIsReadWhileTheRunGoesOn) {
+  const std::string pid = folder_ + "/pid", said = folder_ + "/said";
+  const ProgramResult ended =
+      RunJob("agent &\n" + Await(pid) + "\nyes 'srun: warning: a node is slow' | head -n 10000 >&2\necho all >" + said +
+                 "\nwait",
+             "pid=" + pid + " await=" + said, "");
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_TRUE(fs::exists(said)) << "srun was held up until its run had ended";
+  EXPECT_GE(std::count(ended.err.begin(), ended.err.end(), '\n'), 10000);
+}
+
 TEST_F(Job, WhatIsInNoFileSystemIsRefusedWithWhatFetchesIt) {
   const ProgramResult url = Plan("validate " + recipe_ + " initialize.from=s3://bucket/model");
   EXPECT_EQ(url.status, kExitInvalid);

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
@@ -214,6 +217,100 @@ TEST_F(LaunchRunTest, FallsBackToThePlanThatFitsTheNodesThatAreLeft) {
   EXPECT_EQ(output_.back(), "WORLD_SIZE=1");
 }
 
+// A starter that must be asked to wait while no ranks run. Where a rank was takes long to tell: until it has been
+// asked, or for so long that it never will.
+class NeedsPauses : public LocalStarter {
+ public:
+  using LocalStarter::LocalStarter;
+  std::function<void()> gathers = [] {};  // called before it is told where a rank was
+  bool waited_in_vain() const { return in_vain_; }
+
+  absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) override {
+    absl::StatusOr<std::unique_ptr<Processes>> ranks = LocalStarter::Start(program);
+    if (!ranks.ok()) return ranks;
+    pauses_ = 0;
+    return std::make_unique<Ranks>(*std::move(ranks), *this);
+  }
+  int Pause(std::chrono::milliseconds time) override {
+    ++pauses_;
+    return LocalStarter::Pause(time);
+  }
+
+ private:
+  class Ranks : public Processes {
+   public:
+    Ranks(std::unique_ptr<Processes> ranks, NeedsPauses& starter) : ranks_(std::move(ranks)), starter_(starter) {}
+    int count() const override { return ranks_->count(); }
+    void Signal(int number) override { ranks_->Signal(number); }
+    std::vector<ProcessEvent> Wait(const std::optional<Clock::time_point>& until) override {
+      return ranks_->Wait(until);
+    }
+    std::optional<RankPosition> Position(int rank) override {
+      starter_.gathers();
+      const auto end = Clock::now() + std::chrono::seconds(10);
+      while (starter_.pauses_ < 2 && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (starter_.pauses_ < 2) starter_.in_vain_ = true;
+      return ranks_->Position(rank);
+    }
+
+   private:
+    const std::unique_ptr<Processes> ranks_;
+    NeedsPauses& starter_;
+  };
+
+  std::atomic<int> pauses_ = 0;
+  std::atomic<bool> in_vain_ = false;
+};
+
+TEST_F(LaunchRunTest, WhatTheRanksNeedIsKeptAliveWhileTheirOutcomeIsGathered) {
+  plan_.checkpoint.every_steps = 5;
+  plan_.launch.restarts = 1;
+  Tell(1, "exit=10");
+  NeedsPauses starter("127.0.0.1", "a key");
+  const auto outcome = LaunchRun({plan_}, launch_, starter, [](bool, std::string_view) {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->exit_code, 10);
+  EXPECT_TRUE(std::filesystem::exists(launch_.run_dir + "/lives/2"));
+  EXPECT_FALSE(starter.waited_in_vain()) << "agents would have taken this head for lost";
+}
+
+TEST_F(LaunchRunTest, ASignalWhileTheOutcomeIsGatheredEndsTheRun) {
+  plan_.checkpoint.every_steps = 5;
+  plan_.launch.restarts = 1;
+  Tell(1, "exit=10");
+  NeedsPauses starter("127.0.0.1", "a key");
+  std::once_flag once;
+  starter.gathers = [&] { std::call_once(once, [] { kill(getpid(), SIGTERM); }); };
+  const auto outcome = LaunchRun({plan_}, launch_, starter, [](bool, std::string_view) {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->exit_code, 128 + SIGTERM);
+  EXPECT_FALSE(std::filesystem::exists(launch_.run_dir + "/lives/2"));
+}
+
+// Ranks may be far from the launcher, and be started by a program that has another environment.
+TEST_F(LaunchRunTest, RanksGetTheTimeOutOfTheLauncher) {
+  class Looks : public LocalStarter {
+   public:
+    using LocalStarter::LocalStarter;
+    absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) override {
+      variables = program.variables;
+      return LocalStarter::Start(program);
+    }
+    Variables variables;
+  };
+  for (const bool set : {true, false}) {
+    if (set) setenv("PLANWRIGHT_TIMEOUT_SECONDS", "17.5", 1);
+    launch_.run_dir = folder_ + (set ? "/set" : "/unset");
+    Looks starter("127.0.0.1", "a key");
+    ASSERT_TRUE(LaunchRun({plan_}, launch_, starter, [](bool, std::string_view) {}).ok());
+    unsetenv("PLANWRIGHT_TIMEOUT_SECONDS");
+    EXPECT_EQ(starter.variables.contains("PLANWRIGHT_TIMEOUT_SECONDS"), set);
+    if (set) {
+      EXPECT_EQ(starter.variables["PLANWRIGHT_TIMEOUT_SECONDS"], "17.5");
+    }
+  }
+}
+
 TEST_F(LaunchRunTest, RanksOnGpusAreBoundToCores) {
   launch_.device = "cuda";
   for (int rank : {0, 1}) Tell(rank, "cores env=PLANWRIGHT_OWN_CORES");
@@ -241,10 +338,10 @@ TEST_F(LaunchRunTest, OutputThatCannotBeKeptIsStillShown) {
   std::filesystem::create_symlink("/dev/full", launch_.run_dir + "/logs/rank0001.out");
   Tell(1, "say=one say=two");
   EXPECT_EQ(Launch().exit_code, 0);
-  EXPECT_THAT(errors_, ::testing::ElementsAre("[rank 1] one",
-                                              "[rank 1] what it prints is missing in " + launch_.run_dir +
-                                                  "/logs/rank0001.out from here on: No space left on device",
-                                              "[rank 1] two"));
+  EXPECT_THAT(errors_, ::testing::UnorderedElementsAre("[rank 1] one",
+                                                       "[rank 1] what it prints is missing in " + launch_.run_dir +
+                                                           "/logs/rank0001.out from here on: No space left on device",
+                                                       "[rank 1] two"));
 }
 
 TEST_F(LaunchRunTest, AUsedRunDirectoryIsRefused) {

@@ -80,7 +80,8 @@ A rank in an [evaluation](training/evaluation.md) is in instructions as in a ste
 its end ranks wait for each other: as many times as long as they wait in a step, as it has rounds.
 
 `PLANWRIGHT_TIMEOUT_SECONDS` replaces all deadlines of a run, for tests and emergencies. It is also the longest time
-that ranks wait for each other when they meet (600 s if it is not set).
+that ranks wait for each other when they meet (600 s if it is not set). Set it where you launch: ranks get the
+launcher's, on all nodes, and never that of an agent's shell.
 
 ## Slow ranks
 

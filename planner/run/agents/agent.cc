@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -64,6 +66,42 @@ absl::StatusOr<HeadFile> ReadHeadFile(const std::string& path) {
   }
 }
 
+// While this lives, a thread tells the head that this agent is there, and nobody else uses the stream.
+class BeatsMeanwhile {
+ public:
+  explicit BeatsMeanwhile(ByteStream& stream) : stream_(stream) {
+    // Signals are for the ranks' processes, which hold them.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    thread_ = std::thread([this] { Beat(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~BeatsMeanwhile() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void Beat() {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, kBeat, [this] { return done_; })) {
+      if (stream_.unsent() <= kMostUnsent) stream_.Add(LineOf({{"kind", "beat"}}));
+      (void)stream_.Flush();  // a lost connection is noticed when the next message is read
+    }
+  }
+
+  ByteStream& stream_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
 class Agent {
  public:
   explicit Agent(const AgentOptions& options) : options_(options) {}
@@ -98,6 +136,8 @@ class Agent {
       Wait();
       const absl::Status status = Receive();
       if (!messages_.empty()) heard_ = Clock::now();
+      // Judged before what follows, which may take long: what came meanwhile is not read yet.
+      const bool silent = Clock::now() - heard_ > silence_;
       for (const Json& message : std::exchange(messages_, {})) Take(message);
       if (processes_ && stream_.unsent() <= kMostUnsent) Report();
       if (done_) break;
@@ -108,8 +148,7 @@ class Agent {
       }
       if (!status.ok()) return Lost(std::string(status.message()));
       if (absl::Status flushed = stream_.Flush(); !flushed.ok()) return Lost(std::string(flushed.message()));
-      if (Clock::now() - heard_ > silence_)
-        return Lost(absl::StrCat("nothing was heard from it for ", silence_.count() / 1000.0, " s"));
+      if (silent) return Lost(absl::StrCat("nothing was heard from it for ", silence_.count() / 1000.0, " s"));
     }
     return absl::OkStatus();
   }
@@ -157,14 +196,23 @@ class Agent {
   void Take(const Json& message) {
     const std::string kind = TextOf(message, "kind");
     if (kind == "end") done_ = true;
-    if (kind == "start") StartRanks(message);
+    if (kind == "start") {
+      Json answer;
+      {
+        // The program and the logs may lie on a file system that is slow, or stands still.
+        const BeatsMeanwhile beats(stream_);
+        answer = StartRanks(message);
+      }
+      Send(answer);
+    }
     const Json number = message.value("number", Json());
     if (kind == "signal" && processes_ && number.is_number_integer()) processes_->Signal(number.get<int>());
   }
 
-  void StartRanks(const Json& message) {
+  // Returns the answer. This thread starts them, as ranks die with the thread that started them.
+  Json StartRanks(const Json& message) {
     processes_.reset();  // ranks of an earlier life would be in the way of this one
-    const auto fail = [&](const std::string& text) { Send({{"kind", "failed"}, {"text", text}}); };
+    const auto fail = [&](const std::string& text) { return Json{{"kind", "failed"}, {"text", text}}; };
     absl::StatusOr<RankProgram> program = ProgramFrom(message);
     if (program.ok()) {
       if (const auto life = program->variables.find(kLifeVariable); life != program->variables.end())
@@ -180,7 +228,7 @@ class Agent {
         LocalProcesses::Start(CommandsOf(*program, ranks), ranks, program->run_dir, program->forks);
     if (!processes.ok()) return fail(std::string(processes.status().message()));
     processes_ = *std::move(processes);
-    Send({{"kind", "started"}});
+    return {{"kind", "started"}};
   }
 
   void Report() {

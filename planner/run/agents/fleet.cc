@@ -221,6 +221,7 @@ absl::StatusOr<std::unique_ptr<Processes>> Fleet::Start(const RankProgram& progr
 void Fleet::Poll(int extra_fd, Clock::time_point until) {
   const auto now = Clock::now();
   stood_still_ = now - std::exchange(polled_, now);
+  if (options_.each_turn) options_.each_turn();
   if (now >= next_beat_) {
     for (const Agent* agent : Joined()) Send(*agent, {{"kind", "beat"}});
     next_beat_ = now + kBeat;

@@ -23,6 +23,9 @@ struct FleetOptions {
   std::string file;                   // where agents read how to find the head; only its owner can read it
   // A node that says nothing for so long is lost, and so is a head for its agents.
   std::chrono::milliseconds silence{20000};
+  // Called in each turn of waiting for agents or their messages, and so once in a beat (wire.h) or more often. May be
+  // empty.
+  std::function<void()> each_turn = {};
 };
 
 class Fleet : public RankStarter, private ProvenServer::User {

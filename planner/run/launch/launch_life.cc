@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,6 +43,7 @@ absl::StatusOr<RankProgram> ProgramOf(const Plan& plan, const RunOptions& option
                          .world_size = plan.world_size,
                          .ranks_per_node = plan.cluster.gpus_per_node};
   program.variables.insert(of_recipe.begin(), of_recipe.end());
+  if (const char* seconds = std::getenv(kTimeoutVariable)) program.variables.emplace(kTimeoutVariable, seconds);
   return program;
 }
 

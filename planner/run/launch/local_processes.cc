@@ -15,6 +15,9 @@
 namespace planwright {
 namespace {
 
+// How long the end of a rank waits for its log. A file system that stands still for longer must not hide it.
+constexpr std::chrono::seconds kPatienceWithLogs{5};
+
 std::string RankText(int rank) { return "rank " + std::to_string(rank); }
 
 // Nobody, if there is no process yet.
@@ -23,25 +26,6 @@ void SignalGroup(int pid, int number) {
 }
 
 }  // namespace
-
-RankLogs::RankLogs(const std::string& run_dir, const std::vector<int>& ranks) {
-  for (int rank : ranks) logs_.try_emplace(rank, run_dir + "/logs", RankOutputName(rank));
-}
-
-absl::Status RankLogs::Open() {
-  for (auto& [rank, log] : logs_) {
-    if (absl::Status status = log.Open(); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-std::string RankLogs::Line(int rank, std::string_view line) {
-  LogFile& log = logs_.at(rank);
-  const bool known = log.lost() > 0;
-  log.Write(line);
-  if (known || log.lost() == 0) return "";
-  return "what it prints is missing in " + log.path() + " from here on: " + log.problem();
-}
 
 absl::StatusOr<std::unique_ptr<LocalProcesses>> LocalProcesses::Start(const std::vector<Command>& commands,
                                                                       const std::vector<int>& ranks,
@@ -99,14 +83,14 @@ std::optional<RankPosition> LocalProcesses::Position(int rank) {
   return run_dir_.empty() ? std::nullopt : ReadRecorder(run_dir_, rank);
 }
 
-int LocalProcesses::alive() const {
+int LocalProcesses::Living() const {
   return static_cast<int>(
       std::count_if(children_.begin(), children_.end(), [](const Child& child) { return child.alive; }));
 }
 
 void LocalProcesses::Signal(int number) {
   if (number == SIGKILL && !killed_) killed_ = Clock::now();
-  if (alive() > 0) LogEvent("sending signal " + std::to_string(number) + " to " + std::to_string(alive()) + " ranks");
+  if (Living() > 0) LogEvent("sending signal " + std::to_string(number) + " to " + std::to_string(Living()) + " ranks");
   for (const Child& child : children_) {
     if (!child.alive) continue;
     SignalGroup(child.pid, number);
@@ -118,10 +102,12 @@ void LocalProcesses::Signal(int number) {
   fork_->Signal(number);
 }
 
-std::vector<int> LocalProcesses::Descriptors() const {
+std::vector<int> LocalProcesses::Descriptors() {
   std::vector<int> descriptors;
   if (fork_) descriptors = fork_->Descriptors();
   descriptors.push_back(signals_.fd());
+  if (logs_) descriptors.push_back(logs_->fd());
+  if (logs_ && logs_->full()) return descriptors;
   for (const Child& child : children_) {
     for (int fd : {child.output.fd(), child.errors.fd()}) {
       if (fd >= 0) descriptors.push_back(fd);
@@ -133,11 +119,12 @@ std::vector<int> LocalProcesses::Descriptors() const {
 std::vector<ProcessEvent> LocalProcesses::Wait(const std::optional<Clock::time_point>& until) {
   std::vector<pollfd> fds;
   for (int fd : Descriptors()) fds.push_back({fd, POLLIN, 0});
-  std::optional<Clock::time_point> latest = until;
-  if (killed_) latest = std::min(*killed_ + patience_with_killed_, until.value_or(Clock::time_point::max()));
   int timeout = -1;
-  if (latest) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*latest - Clock::now());
+  std::optional<Clock::time_point> due = until;
+  if (killed_ && Living() > 0) due = std::min(*killed_ + patience_with_killed_, due.value_or(Clock::time_point::max()));
+  for (const UntoldEnd& end : untold_) due = std::min(due.value_or(end.until), end.until);
+  if (due) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - Clock::now());
     timeout = static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX));
   }
   poll(fds.data(), fds.size(), timeout);
@@ -154,9 +141,16 @@ std::vector<ProcessEvent> LocalProcesses::Poll() {
   if (fork_) TakeForked(ends);
   Reap(ends);
   LeaveKilled(ends);
-  DrainAll(events);  // what a process printed comes before its end
-  events.insert(events.end(), ends.begin(), ends.end());
-  if (alive() == 0) {
+  DrainAll(ends, events);  // what a process printed comes before its end
+  for (ProcessEvent& event : ends) {
+    if (event.kind == ProcessEvent::Kind::kEnded) {
+      untold_.push_back({std::move(event), Clock::now() + kPatienceWithLogs});
+    } else {
+      events.push_back(std::move(event));
+    }
+  }
+  TellEnds(events);
+  if (Living() == 0) {
     for (const Child& child : children_) SignalGroup(child.pid, SIGKILL);  // what the ranks started
   }
   return events;
@@ -244,22 +238,40 @@ void LocalProcesses::Take(Child& child, int status, std::vector<ProcessEvent>& e
   events.push_back(event);
 }
 
-void LocalProcesses::DrainAll(std::vector<ProcessEvent>& events) {
+void LocalProcesses::DrainAll(const std::vector<ProcessEvent>& ends, std::vector<ProcessEvent>& events) {
   for (Child& child : children_) {
+    const bool ended = std::any_of(ends.begin(), ends.end(), [&](const ProcessEvent& end) {
+      return end.kind == ProcessEvent::Kind::kEnded && end.rank == child.rank;
+    });
+    // Ranks that print wait while their logs do not take more.
+    if (logs_ && !ended && logs_->full()) continue;
     const auto drain = [&](LinePipe& pipe, bool is_error) {
-      const auto tell = [&](bool error, std::string text) {
-        events.push_back(
-            {.kind = ProcessEvent::Kind::kLine, .rank = child.rank, .is_error = error, .text = std::move(text)});
-      };
       pipe.Drain([&](std::string_view line) {
-        tell(is_error, std::string(line));
-        if (!logs_) return;
-        if (std::string problem = logs_->Line(child.rank, line); !problem.empty()) tell(true, std::move(problem));
+        events.push_back(
+            {.kind = ProcessEvent::Kind::kLine, .rank = child.rank, .is_error = is_error, .text = std::string(line)});
+        if (logs_) logs_->Line(child.rank, line);
       });
     };
     drain(child.output, false);
     drain(child.errors, true);
   }
+}
+
+void LocalProcesses::TellEnds(std::vector<ProcessEvent>& events) {
+  std::vector<ProcessEvent> ends;
+  std::erase_if(untold_, [&](UntoldEnd& end) {
+    if (logs_ && !logs_->Written(end.event.rank) && Clock::now() < end.until) return false;
+    ends.push_back(std::move(end.event));
+    return true;
+  });
+  // Asked last: a line that was lost before an end is told before it.
+  if (logs_) {
+    for (RankLogs::Problem& problem : logs_->TakeProblems()) {
+      events.push_back(
+          {.kind = ProcessEvent::Kind::kLine, .rank = problem.rank, .is_error = true, .text = std::move(problem.text)});
+    }
+  }
+  events.insert(events.end(), ends.begin(), ends.end());
 }
 
 }  // namespace planwright

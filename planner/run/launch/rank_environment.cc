@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "planner/wire/connection/proof.h"
+#include "planner/wire/records/run_timeout.h"
 
 namespace planwright {
 
@@ -47,8 +48,10 @@ std::vector<std::string> RankEnvironment(const Variables& shared, const RankNumb
   ours["LOCAL_RANK"] = std::to_string(numbers.local_rank);
   ours["LOCAL_WORLD_SIZE"] = std::to_string(numbers.local_size);
   if (numbers.own_cores) ours["PLANWRIGHT_OWN_CORES"] = "1";
-  // What Slurm tells the agent, and what a launch around this one may have told.
-  constexpr std::string_view kDropped[] = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "PLANWRIGHT_OWN_CORES"};
+  // What Slurm tells the agent, what a launch around this one may have told, and the timeout of an agent's shell: that
+  // of the launcher is among the shared variables.
+  constexpr std::string_view kDropped[] = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "PLANWRIGHT_OWN_CORES",
+                                           kTimeoutVariable};
   std::vector<std::string> environment;
   bool threads_set = ours.contains("OMP_NUM_THREADS");
   for (const std::string& variable : inherited) {

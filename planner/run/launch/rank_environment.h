@@ -40,8 +40,9 @@ struct RankNumbers {
 };
 
 // Returns `inherited` ("NAME=value") with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and the shared variables
-// replaced, without Slurm's numbers of a task (they are the agent's), and with OMP_NUM_THREADS=1 unless it is set. A
-// rank with own cores has PLANWRIGHT_OWN_CORES=1: else it shares the cores on which it may run with the other ranks.
+// replaced, without Slurm's numbers of a task and another PLANWRIGHT_TIMEOUT_SECONDS than a shared one (they are the
+// agent's), and with OMP_NUM_THREADS=1 unless it is set. A rank with own cores has PLANWRIGHT_OWN_CORES=1: else it
+// shares the cores on which it may run with the other ranks.
 std::vector<std::string> RankEnvironment(const Variables& shared, const RankNumbers& numbers,
                                          const std::vector<std::string>& inherited);
 

@@ -20,7 +20,7 @@ struct RunOptions {
   std::optional<int64_t> steps;      // stop after this many steps; nullopt: run the whole budget
   std::optional<StepRange> profile;  // the steps to profile; nullopt: none
   // What ranks have profiled is summed up and joined to one trace. False: it stays as they wrote it, for whoever reads
-  // it; large traces take long, and agents hear nothing meanwhile.
+  // it, as large traces take long.
   bool joins_traces = true;
   // Folders for the experts that tokens chose: to write to, and to take from instead of choosing. Empty: neither; at
   // most one is set.

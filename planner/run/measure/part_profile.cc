@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
 #include <filesystem>
-#include <future>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -23,6 +23,7 @@
 #include "planner/run/launch/local_starter.h"
 #include "planner/run/launch/rank_starter.h"
 #include "planner/run/launch/run_options.h"
+#include "planner/run/launch/work_beside.h"
 #include "planner/run/launch_run.h"
 #include "planner/run/measure/measure_traces.h"
 #include "planner/run/measure/plan_rounds.h"
@@ -86,18 +87,14 @@ absl::StatusOr<DeviceProfile> ProfileOf(const MeasurePart& part, const Communica
   return profile;
 }
 
-// The same while agents, which take a head that says nothing for lost, hear from this one. `signal`: that came
-// meanwhile.
-absl::StatusOr<DeviceProfile> ProfileBesideAgents(const MeasurePart& part, const CommunicationRounds& rounds,
-                                                  const RunOptions& run, const MeasureOptions& options, int& signal) {
-  if (options.starter == nullptr) return ProfileOf(part, rounds, run, options);
-  std::future<absl::StatusOr<DeviceProfile>> profile =
-      std::async(std::launch::async, [&] { return ProfileOf(part, rounds, run, options); });
-  while (profile.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    const int came = options.starter->Pause(std::chrono::milliseconds(100));
-    signal = came != 0 ? came : signal;
-  }
-  return profile.get();
+// Does `work`, which may take long. Agents hear from this head meanwhile (work_beside.h). `signal`: that came.
+template <typename Work>
+auto BesideAgents(const MeasureOptions& options, int& signal, Work&& work) {
+  if (options.starter == nullptr) return work();
+  std::atomic<int> came = signal;
+  auto result = WorkBeside(*options.starter, came, std::forward<Work>(work));
+  signal = came;
+  return result;
 }
 
 // A part that took longer than this is ended, and is an error.
@@ -201,19 +198,23 @@ absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureO
   std::error_code error;
   const std::string choices = path + ".choices";
   const absl::Cleanup remove = [&] { fs::remove_all(choices, error); };
-  fs::remove_all(run.run_dir, error), fs::remove_all(choices, error);  // of a part that was interrupted
   CommunicationRounds rounds;
-  if (part.rounds) rounds = RoundsFor(Placed(part.plan, options));
-  if (!rounds.list.empty()) {
-    run.rounds = path + ".rounds";
-    if (absl::Status status = WriteFileAtomically(run.rounds, RoundsJson(rounds)); !status.ok()) return status;
-  }
-  if (part.fullest > 0) {
-    run.replay_routing = choices;
-    const absl::Status written = WriteSkewedRouting(part.plan, *run.steps, part.fullest, choices);
-    if (!written.ok()) return written;
-  }
-  if (absl::Status status = CheckRun(part.plan, run); !status.ok()) return status;
+  const absl::Status prepared = BesideAgents(options, signal, [&]() -> absl::Status {
+    fs::remove_all(run.run_dir, error), fs::remove_all(choices, error);  // of a part that was interrupted
+    if (part.rounds) rounds = RoundsFor(Placed(part.plan, options));
+    if (!rounds.list.empty()) {
+      run.rounds = path + ".rounds";
+      if (absl::Status status = WriteFileAtomically(run.rounds, RoundsJson(rounds)); !status.ok()) return status;
+    }
+    if (part.fullest > 0) {
+      run.replay_routing = choices;
+      const absl::Status written = WriteSkewedRouting(part.plan, *run.steps, part.fullest, choices);
+      if (!written.ok()) return written;
+    }
+    return CheckRun(part.plan, run);
+  });
+  if (signal != 0) raise(std::exchange(signal, 0));  // held: the supervisor of the run reads it
+  if (!prepared.ok()) return prepared;
   absl::StatusOr<Outcome> outcome = RunPart(part.plan, run, options.starter);
   if (!outcome.ok()) return outcome.status();
   if (outcome->exit_code != kExitSuccess) {
@@ -221,7 +222,8 @@ absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureO
     measured.failed_part = part.what, measured.failed_run = run.run_dir;
     return DeviceProfile();
   }
-  absl::StatusOr<DeviceProfile> profile = ProfileBesideAgents(part, rounds, run, options, signal);
+  absl::StatusOr<DeviceProfile> profile =
+      BesideAgents(options, signal, [&] { return ProfileOf(part, rounds, run, options); });
   const auto incomplete = [&](const char* what, const absl::Status& status) {
     measured.failed =
         Outcome{kExitStorage, absl::StrCat("the run is done, but its ", what, " are incomplete: ", status.message())};
@@ -236,7 +238,7 @@ absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureO
   }
   if (absl::Status status = WriteFileAtomically(PartPath(options, part), WriteProfile(*profile)); !status.ok())
     return status;
-  fs::remove_all(run.run_dir, error);
+  BesideAgents(options, signal, [&] { return fs::remove_all(run.run_dir, error); });
   return profile;
 }
 

@@ -1,11 +1,8 @@
 #include "planner/run/slurm/run_job.h"
 
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -14,26 +11,21 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/run/agents/fleet.h"
-#include "planner/run/launch/child_process.h"
 #include "planner/run/launch/held_signals.h"
-#include "planner/run/launch/line_pipe.h"
-#include "planner/run/launch/rank_environment.h"
 #include "planner/run/launch_run.h"
 #include "planner/run/measure/measure_parts.h"
+#include "planner/run/slurm/agent_step.h"
 #include "planner/run/slurm/job_clock.h"
 #include "planner/run/slurm/job_files.h"
 #include "planner/run/slurm/job_script.h"
@@ -55,82 +47,6 @@ std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
-
-// The step of srun that runs the agents.
-class AgentStep {
- public:
-  static absl::StatusOr<std::unique_ptr<AgentStep>> Begin(std::vector<std::string> arguments,
-                                                          const Terminal& terminal) {
-    const absl::StatusOr<std::string> program = FindProgram(arguments[0]);
-    if (!program.ok()) return program.status();
-    arguments[0] = *program;
-    ABSL_ASSIGN_OR_RETURN(const ChildProcess child, Start({.arguments = arguments, .environment = OwnEnvironment()}));
-    return std::unique_ptr<AgentStep>(new AgentStep(child, terminal));
-  }
-  // The head has ended the agents by now. A step whose node is lost may not end by itself.
-  ~AgentStep() {
-    for (int tries = 0; tries < 100 && !Ended(); ++tries) std::this_thread::sleep_for(50ms);
-    for (const int number : {SIGTERM, SIGKILL}) {
-      if (!Ended()) kill(-pid_, number);
-      for (int tries = 0; tries < 40 && !Ended(); ++tries) std::this_thread::sleep_for(50ms);
-    }
-    Drain();
-  }
-
-  // Why no more agents will come; empty: they may. An agent that ended does not come, though srun waits for the others.
-  // What its node says of it may come later than that it ended.
-  std::string GivenUp() {
-    Drain();
-    const bool ended = Ended();
-    if (!ended && (!agent_ended_ || std::chrono::steady_clock::now() < *agent_ended_ + 2s)) return "";
-    const std::string said = errors_of_nodes_.empty() ? last_line_ : absl::StrJoin(errors_of_nodes_, "; ");
-    return absl::StrCat(ended ? "srun ended" : "an agent ended", said.empty() ? "" : ": ", said);
-  }
-
- private:
-  AgentStep(const ChildProcess& child, const Terminal& terminal)
-      : pid_(child.pid), output_(child.output), errors_(child.errors), terminal_(terminal) {}
-
-  bool Ended() {
-    if (!ended_ && waitpid(pid_, nullptr, WNOHANG) != 0) ended_ = true;  // also if nobody can tell how
-    return ended_;
-  }
-  void Drain() {
-    const auto print = [this](std::string_view line) {
-      last_line_ = line;
-      terminal_(true, "[srun] " + last_line_);
-      Note(last_line_);
-    };
-    output_.Drain(print);
-    errors_.Drain(print);
-  }
-
-  // "srun: error: n1: task 1: Exited with exit code 1", and before or after it, of the node, the reason: "slurmstepd:
-  // error: pyxis:     [ERROR] Invalid image format: /images/a.sqsh".
-  void Note(std::string_view line) {
-    constexpr std::string_view kError = "error: ";
-    constexpr size_t kMost = 8;
-    const size_t at = line.find(kError);
-    if (at == std::string_view::npos) return;
-    std::string said(line.substr(at + kError.size()));
-    if (line.starts_with("srun:")) {
-      if (!agent_ended_ && absl::StrContains(said, ": Exited with exit code "))
-        agent_ended_ = std::chrono::steady_clock::now();
-      return;
-    }
-    absl::RemoveExtraAsciiWhitespace(&said);
-    const bool known = std::find(errors_of_nodes_.begin(), errors_of_nodes_.end(), said) != errors_of_nodes_.end();
-    if (!known && errors_of_nodes_.size() < kMost) errors_of_nodes_.push_back(std::move(said));
-  }
-
-  const int pid_;
-  LinePipe output_, errors_;
-  const Terminal& terminal_;
-  std::string last_line_;
-  std::vector<std::string> errors_of_nodes_;  // the first ones, each once
-  std::optional<std::chrono::steady_clock::time_point> agent_ended_;
-  bool ended_ = false;
-};
 
 // Slurm puts the job into its queue again, or, where that is not allowed, gets one job to follow it.
 absl::Status ContinueLater(const std::string& run_dir, const Terminal& terminal) {
@@ -229,7 +145,7 @@ absl::StatusOr<EndedJob> RunReadJob(const std::string& run_dir, const Terminal& 
   // From here on a signal is an answer to read. Slurm's announcement of the end may come when the run has ended by that
   // of the clock: then it is too late to matter.
   signal(SIGUSR1, SIG_IGN);
-  std::optional<HeldSignals> signals(std::in_place);
+  HeldSignals signals;
   // The time of the allocation, where Slurm tells it, and the clocks of its controller and of this node agree.
   job->options.allocated = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   if (int64_t start = 0; absl::SimpleAtoi(Variable("SLURM_JOB_START_TIME"), &start) && start > 0)
@@ -246,14 +162,21 @@ absl::StatusOr<EndedJob> RunReadJob(const std::string& run_dir, const Terminal& 
   ABSL_ASSIGN_OR_RETURN(const std::string address,
                         plan.launch.interface.empty() ? OwnAddress() : InterfaceAddress(plan.launch.interface));
   const std::string file = run_dir + "/job/head-" + id + ".json";
-  ABSL_ASSIGN_OR_RETURN(std::unique_ptr<Fleet> fleet, Fleet::Open({.address = address, .file = file}));
+  // What srun says is read while the fleet is waited for, as in all of a run: else it comes late, and a srun that says
+  // much is held up.
+  std::unique_ptr<AgentStep> step;
+  const auto listen = [&step] {
+    if (step) step->Drain();
+  };
+  ABSL_ASSIGN_OR_RETURN(std::unique_ptr<Fleet> fleet,
+                        Fleet::Open({.address = address, .file = file, .each_turn = listen}));
   const int nodes = NodesOfPlan(plan);
   terminal(true, "job " + id + " on " + Variable("SLURM_JOB_NODELIST") + ", life of Slurm's " +
                      (Variable("SLURM_RESTART_COUNT").empty() ? "0" : Variable("SLURM_RESTART_COUNT")) + " restarts");
   ABSL_ASSIGN_OR_RETURN(
       const std::vector<std::string> arguments,
       AgentStepCommand(plan, job_nodes, {.program = job->program, .run_dir = run_dir, .mounts = job->mounts}, file));
-  ABSL_ASSIGN_OR_RETURN(std::unique_ptr<AgentStep> step, AgentStep::Begin(arguments, terminal));
+  ABSL_ASSIGN_OR_RETURN(step, AgentStep::Begin(arguments, terminal));
 
   absl::StatusOr<Outcome> outcome;
   int interrupted = 0;
@@ -273,7 +196,12 @@ absl::StatusOr<EndedJob> RunReadJob(const std::string& run_dir, const Terminal& 
     outcome = Outcome{kExitPeerLost, std::string(came.message())};
   }
   if (!came.ok()) WriteJobOutcome(run_dir, *outcome, terminal);
-  signals.reset();
+  // A signal that comes from here on changes nothing any more, and must not end this program before the job is put into
+  // the queue again.
+  const absl::Cleanup drop = [&signals] {
+    while (signals.Next() != 0) {
+    }
+  };
   fleet.reset();  // ends the agents
   step.reset();
   if (!outcome.ok()) return outcome.status();

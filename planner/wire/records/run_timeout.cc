@@ -10,7 +10,7 @@ namespace planwright {
 
 absl::StatusOr<std::optional<std::chrono::milliseconds>> DeadlineOverride() {
   constexpr double kMost = 1e9;  // 30 years; as milliseconds still far from overflow
-  const char* seconds = std::getenv("PLANWRIGHT_TIMEOUT_SECONDS");
+  const char* seconds = std::getenv(kTimeoutVariable);
   if (seconds == nullptr) return std::nullopt;
   const std::string_view text = seconds;
   double value = 0;

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "planner/base/files/exit_status.h"
@@ -24,10 +25,12 @@
 #include "planner/run/launch/rank_environment.h"
 #include "planner/run/launch/supervise.h"
 #include "planner/wire/connection/proven_client.h"
+#include "planner/wire/connection/proven_server.h"
 #include "planner/wire/fork/end_signal.h"
 #include "tests/support/bound_cores.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"
+#include "tests/support/still_log.h"
 #include "tests/wire/connection/stranger.h"
 
 namespace planwright {
@@ -62,6 +65,18 @@ class FleetTest : public ::testing::Test {
   int StartAgent(int node) {
     const int agent = fork();
     if (agent == 0) _exit(RunAgent({.file = folder_ + "/head.json", .node = node}).ok() ? 0 : 1);
+    agents_.push_back(agent);
+    return agent;
+  }
+  // An agent of node 0 for which a file system stands still. Then it writes `go`.
+  int StartAgentWithStillLog(const std::string& log, const std::string& go) {
+    const int agent = fork();
+    if (agent == 0) {
+      std::thread([&] {
+        if (testing::StillLog::MakeWriterWait(log)) std::ofstream(go) << "go";
+      }).detach();
+      _exit(RunAgent({.file = folder_ + "/head.json", .node = 0}).ok() ? 0 : 1);
+    }
     agents_.push_back(agent);
     return agent;
   }
@@ -221,6 +236,107 @@ TEST_F(FleetTest, AnAgentWhoseHeadFallsSilentEndsItsRanks) {
   EXPECT_TRUE(Eventually([&] { return bool(std::ifstream(folder_ + "/pid0") >> rank); }));
   EXPECT_EQ(ExitOf(agent), 1);  // nobody calls the head, so it says nothing
   EXPECT_TRUE(Eventually([&] { return kill(rank, 0) != 0; }));
+}
+
+// A file system on which a node writes its ranks' logs stands still. Its agent is there as before: it tells what its
+// ranks print, and no line is missing in the log afterwards.
+TEST_F(FleetTest, AnAgentWhoseLogsStandStillIsNotSilent) {
+  fleet_.reset();
+  fleet_ = *Fleet::Open({.file = folder_ + "/head.json"});
+  const std::string log = folder_ + "/logs/rank0000.out", go = folder_ + "/go", printed = folder_ + "/printed";
+  testing::StillLog still(log);
+  ASSERT_TRUE(still.made());
+  const int agent = StartAgentWithStillLog(log, go);
+  Come(1);
+  // More than two pipes hold: that of the rank, and that in the place of its log.
+  const std::string script = "await() { while [ ! -e $1 ]; do sleep 0.01; done; }\nif [ $RANK = 0 ]; then await " + go +
+                             "; seq 50000; touch " + printed + "; else await " + printed + "; echo here; fi";
+  const RankProgram program = {.run_dir = folder_,
+                               .arguments = {"/bin/sh", "-c", script},
+                               .variables = {},
+                               .world_size = 2,
+                               .ranks_per_node = 2};
+  const absl::StatusOr<std::unique_ptr<Processes>> processes = fleet_->Start(program);
+  ASSERT_TRUE(processes.ok()) << processes.status();
+  std::future<std::string> read;
+  std::string expected;
+  const Supervision result = Supervise(**processes,
+                                       [&](int rank, bool, std::string_view line) {
+                                         if (rank == 0) expected.append(line).push_back('\n');
+                                         if (rank == 1)
+                                           read = std::async(std::launch::async, [&] { return still.Read(); });
+                                       },
+                                       {});
+  EXPECT_FALSE(result.cause) << result.cause->unreachable;
+  ASSERT_TRUE(read.valid()) << "nothing was heard of the other rank";
+  fleet_.reset();
+  EXPECT_EQ(ExitOf(agent), 0);
+  EXPECT_EQ(std::count(expected.begin(), expected.end(), '\n'), 50000);
+  EXPECT_EQ(read.get(), expected);
+}
+
+// The next life waits for the logs of the one before. A head in the place of the real one counts beats meanwhile.
+TEST_F(FleetTest, AnAgentThatCannotStartItsRanksYetIsNotSilent) {
+  fleet_.reset();
+  struct Head : ProvenServer::User {
+    void Proved(ProvenServer::Id id, const std::string&) override { agent = id; }
+    std::string Take(ProvenServer::Id, std::string& in) override {
+      return std::string(TakeMessages(in, messages).message());
+    }
+    void Closed(ProvenServer::Id, const std::string& why) override { closed = why; }
+    ProvenServer::Id agent = 0;
+    std::vector<nlohmann::json> messages;
+    std::string closed;
+  } head;
+  const auto server = ProvenServer::Listen("127.0.0.1", 0,
+                                           {.purpose = kAgentsPurpose,
+                                            .secret = "secret",
+                                            .patience = kPatience,
+                                            .most_in = 2 * kLongestLine,
+                                            .most_unsent = kLongestLine});
+  ASSERT_TRUE(server.ok()) << server.status();
+  std::ofstream(folder_ + "/head.json") << nlohmann::json{
+      {"address", "127.0.0.1"}, {"port", (*server)->port()}, {"secret", "secret"}};
+  const auto send = [&](const nlohmann::json& message) { (*server)->Send(head.agent, LineOf(message)); };
+  // Waits for so many messages of a kind, and forgets all that came; false: one of another kind came before.
+  const auto await = [&](const std::string& kind, int count, const std::string& not_before = "") {
+    bool other = false;
+    EXPECT_TRUE(Eventually([&] {
+      pollfd readable = {(*server)->fd(), POLLIN, 0};
+      poll(&readable, 1, 10);
+      (*server)->Serve(head);
+      for (const nlohmann::json& message : std::exchange(head.messages, {})) {
+        count -= message["kind"] == kind ? 1 : 0;
+        other |= message["kind"] == not_before;
+      }
+      return count <= 0 || !head.closed.empty();
+    })) << kind;
+    EXPECT_EQ(head.closed, "");
+    return !other;
+  };
+  const std::string log = folder_ + "/logs/rank0000.out", go = folder_ + "/go";
+  testing::StillLog still(log);
+  ASSERT_TRUE(still.made());
+  const int agent = StartAgentWithStillLog(log, go);
+  await("hello", 1);
+  send({{"kind", "welcome"}, {"silence", std::chrono::milliseconds(kPatience).count()}});
+  const auto start = [&](const std::string& script) {
+    nlohmann::json message = ProgramJson({.run_dir = folder_,
+                                          .arguments = {"/bin/sh", "-c", script},
+                                          .variables = {},
+                                          .world_size = 1,
+                                          .ranks_per_node = 1});
+    message["kind"] = "start", message["node"] = 0, message["folder"] = folder_;
+    send(message);
+  };
+  start("while [ ! -e " + go + " ]; do sleep 0.01; done; seq 50000");
+  await("position", 1);  // the rank has ended
+  start("echo again");
+  EXPECT_TRUE(await("beat", 3, "started"));
+  const auto read = std::async(std::launch::async, [&] { return still.Read(); });
+  await("position", 1);
+  send({{"kind", "end"}});
+  EXPECT_EQ(ExitOf(agent), 0);
 }
 
 TEST_F(FleetTest, RanksDieWithTheirHead) {

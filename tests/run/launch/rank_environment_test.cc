@@ -48,6 +48,16 @@ TEST(RankEnvironment, KeepsAThreadCountThatIsSet) {
   EXPECT_THAT(RankEnvironment({{"OMP_NUM_THREADS", "2"}}, {}, {}), Not(Contains("OMP_NUM_THREADS=1")));
 }
 
+// An agent has the environment of another shell than the launcher.
+TEST(RankEnvironment, HasTheTimeOutOfTheLauncherAndNoOther) {
+  const std::string inherited = "PLANWRIGHT_TIMEOUT_SECONDS=5";
+  EXPECT_THAT(RankEnvironment({}, {}, {inherited}), Not(Contains(HasSubstr("PLANWRIGHT_TIMEOUT_SECONDS"))));
+  const std::vector<std::string> environment =
+      RankEnvironment({{"PLANWRIGHT_TIMEOUT_SECONDS", "17.5"}}, {}, {inherited});
+  EXPECT_THAT(environment, Contains("PLANWRIGHT_TIMEOUT_SECONDS=17.5"));
+  EXPECT_THAT(environment, Not(Contains(inherited)));
+}
+
 TEST(RankEnvironment, NamesTheInterfaceToAllThatConnect) {
   const std::vector<std::string> environment = RankEnvironment(VariablesOf(Make("ib0")), {}, {"GLOO_SOCKET_IFNAME=e7"});
   EXPECT_THAT(environment, Contains("GLOO_SOCKET_IFNAME=ib0"));
