@@ -116,15 +116,18 @@ Json SummaryJson(const Plan& plan, size_t bytes, double seconds) {
           {"seconds", seconds}};
 }
 
-// Writes the recipe with what the edits of its problems change. `diff`: gets it, empty if nothing is changed.
-absl::Status Fix(const RecipeWords& words, std::string& diff) {
+// Writes the recipe with what the edits of its problems change. `diff`: gets it, empty if nothing is changed. `left`:
+// gets the errors that stay.
+absl::Status Fix(const RecipeWords& words, std::string& diff, std::vector<LeftError>& left) {
   if (words.path.ends_with(".json"))
     return absl::InvalidArgumentError("--fix changes a recipe, and " + words.path + " is a compiled plan");
   std::vector<std::string> absent;
   const LoadedPlan loaded = LoadComparedPlan(words.path, words.overrides, absent);
   if (!loaded.problems.has_errors() || loaded.exit_status() == kExitUsage) return absl::OkStatus();
   const absl::StatusOr<FixedText> fixed = FixRecipe(words.path, words.overrides, loaded.problems.sorted());
-  if (!fixed.ok() || fixed->before == fixed->after) return fixed.status();
+  if (!fixed.ok()) return fixed.status();
+  left = fixed->left;
+  if (fixed->before == fixed->after) return absl::OkStatus();
   diff = DiffToRead(LineDiff(fixed->before, fixed->after), fixed->before);
   return ReplaceRecipe(words.path, fixed->before, fixed->after);
 }
@@ -137,12 +140,14 @@ int Validate(const ValidateOptions& options) {
   const absl::StatusOr<RecipeWords> words = SplitWords(options, {});
   if (!words.ok()) return UsageError(words.status());
   std::string diff;
+  std::vector<LeftError> left;
   if (options.fix) {
-    if (const absl::Status status = Fix(*words, diff); !status.ok()) return UsageError(status);
+    if (const absl::Status status = Fix(*words, diff, left); !status.ok()) return UsageError(status);
   }
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::string> absent;
-  const LoadedPlan loaded = LoadComparedPlan(words->path, words->overrides, absent);
+  LoadedPlan loaded = LoadComparedPlan(words->path, words->overrides, absent);
+  TellWhyLeft(left, loaded.problems);
   const size_t bytes = loaded.plan ? WritePlan(*loaded.plan).size() : 0;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.json) {
@@ -167,17 +172,17 @@ CliCommand ValidateCommand() {
   CliCommand command = {"validate", "reports every problem of a recipe at once; needs no GPU", Runs(Validate), "r+"};
   command.usage = "RECIPE [OVERRIDE ...] [--fix] [--json]";
   command.options = {
-      {"--fix", &ValidateOptions::fix,
-       "write the recipe with the suggested fixes of its errors, and print what changed"},
+      {"--fix", &ValidateOptions::fix, "write in the right words what the recipe says, and print what changed"},
       JsonOption("print {\"valid\", \"problems\"} for scripts, and with --fix {\"fixed\"}"),
   };
   command.details =
       "The recipe is compiled and the plan is proved. RECIPE may be a compiled plan, which is then proved again. "
       "Weights\n"
       "and recorded batches that are on this machine are compared with the plan.\n\n"
-      "--fix makes those suggestions that end errors and bring no other, in the file RECIPE alone: not in files\n"
-      "that it extends, and not of overrides. Comments stay, and the file gets its form, as by plan fmt. What is\n"
-      "left is told, and the exit status is that of the result.\n";
+      "--fix writes in the right words what the file RECIPE says: words of other programs, slips of names and of\n"
+      "numbers. It chooses no number and drops nothing that was said, and leaves files that RECIPE extends, and\n"
+      "overrides. Comments stay, and the file gets its form, as by plan fmt. What is left is told, with the reason,\n"
+      "and the exit status is that of the result.\n";
   command.examples = {
       {"plan validate recipes/nemotron_moe_vlm_20l_mock_8r.yaml", "checks a recipe"},
       {"plan validate recipes/nemotron_moe_vlm_20l_mock_8r.yaml batch.global_samples=64", "with another batch"},

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "planner/base/files/file_io.h"
+#include "planner/base/text/text.h"
 #include "planner/compile/compile.h"
 #include "planner/recipe/format/format_recipe.h"
 #include "planner/recipe/recipe_reader.h"
@@ -21,18 +21,14 @@ namespace {
 using ErrorIdentity = std::pair<DiagnosticKind, std::string>;
 using Errors = std::multiset<ErrorIdentity>;
 
-void AddErrors(const std::vector<Diagnostic>& problems, Errors& errors) {
-  for (const Diagnostic& problem : problems) {
-    if (problem.severity == Severity::kError) errors.emplace(problem.kind, MessageWithoutNumbers(problem));
-  }
-}
-
 // What is wrong with a tree; `problems`: of reading it.
 Errors ErrorsOf(YamlNode tree, Diagnostics problems) {
   const Recipe recipe = RecipeOfTree(std::move(tree), problems);
   CompileRecipe(recipe, problems);
   Errors errors;
-  AddErrors(problems.as_found(), errors);
+  for (const Diagnostic& problem : problems.as_found()) {
+    if (problem.severity == Severity::kError) errors.emplace(problem.kind, MessageWithoutNumbers(problem));
+  }
   return errors;
 }
 
@@ -42,47 +38,86 @@ bool FewerAndNoOther(const Errors& after, const Errors& before) {
 
 class Fixes {
  public:
-  Fixes(const std::string& path, const YamlNode& own, const YamlNode& merged)
-      : path_(path), own_(own), merged_(merged), errors_(ErrorsOf(merged, {})) {}
+  // `own`, `merged`: the tree of the file alone, and of the recipe.
+  Fixes(const std::string& path, const std::vector<std::string>& overrides, const YamlNode& own, const YamlNode& merged,
+        Errors errors, FixedText& fixed)
+      : path_(path), overrides_(overrides), own_(own), merged_(merged), errors_(std::move(errors)), fixed_(fixed) {}
 
-  // Takes the edits of a problem if they are for this file, and work.
-  void Take(const Diagnostic& problem) {
-    if (problem.severity != Severity::kError || problem.edits.empty()) return;
-    if (!std::all_of(problem.edits.begin(), problem.edits.end(), [&](const Edit& edit) { return IsHere(edit); }))
-      return;
-    std::vector<Edit> edits = edits_;
-    edits.insert(edits.end(), problem.edits.begin(), problem.edits.end());
-    // The tree has been read as the edits of `extends` say.
-    if (!IsOfExtends(problem.edits[0])) {
-      std::vector<Edit> tried = edits;
-      std::erase_if(tried, IsOfExtends);
-      YamlNode tree = merged_;
-      ApplyEdits(tried, tree);
-      Errors errors = ErrorsOf(std::move(tree), {});
-      if (!FewerAndNoOther(errors, errors_)) return;
-      errors_ = std::move(errors);
+  // Takes the edits of an error, or says why not.
+  absl::Status Take(const Diagnostic& problem) {
+    std::string why = WhyNot(problem);
+    if (why.empty()) {
+      std::vector<Edit> edits = edits_;
+      edits.insert(edits.end(), problem.edits.begin(), problem.edits.end());
+      const absl::StatusOr<bool> works = Try(std::move(edits));
+      if (!works.ok()) return works.status();
+      if (*works) return absl::OkStatus();
+      why = "with this alone there are other errors";
     }
-    edits_ = std::move(edits);
+    fixed_.left.push_back({problem.kind, MessageWithoutNumbers(problem), std::move(why)});
+    return absl::OkStatus();
   }
-
-  const std::vector<Edit>& edits() const { return edits_; }
 
  private:
   static bool IsOfExtends(const Edit& edit) { return edit.path.starts_with("extends"); }
 
-  // Whether the value stands in the file, or in none.
-  bool IsHere(const Edit& edit) const {
-    if (IsOfExtends(edit)) return NodeAt(own_, edit.path) != nullptr;
+  // Whether the edits are for this file, and say what it says; empty: they are.
+  std::string WhyNot(const Diagnostic& problem) const {
+    constexpr const char* kWhichValue = "which value is right is for you to decide";
+    if (problem.edits.empty()) {
+      return problem.kind == DiagnosticKind::kOutOfRange ? kWhichValue
+                                                         : "what is right here does not follow from the recipe";
+    }
+    for (const Edit& edit : problem.edits) {
+      if (std::string why = WhyNotHere(edit, problem); !why.empty()) return why;
+    }
+    if (problem.restates) return "";
+    const auto removes = [](const Edit& edit) { return edit.value.empty(); };
+    return std::all_of(problem.edits.begin(), problem.edits.end(), removes)
+               ? "without it the recipe would say something else, which is for you to decide"
+               : kWhichValue;
+  }
+
+  // A key that stands here may move to where a file that is extended has a value: this one is laid over it.
+  std::string WhyNotHere(const Edit& edit, const Diagnostic& problem) const {
+    if (IsOfExtends(edit)) return NodeAt(own_, edit.path) != nullptr ? "" : "it stands in another file";
     const size_t item = edit.path.rfind(']');
-    if (item != std::string::npos && NodeAt(own_, edit.path.substr(0, item + 1)) == nullptr) return false;
+    if (item != std::string::npos && NodeAt(own_, edit.path.substr(0, item + 1)) == nullptr)
+      return Cat("`", edit.path.substr(0, item + 1), "` stands in another file");
     const YamlNode* node = NodeAt(merged_, edit.path);
-    return node == nullptr || NodeAt(own_, edit.path) != nullptr || !node->where.file || *node->where.file == path_;
+    if (node == nullptr || !node->where.file) return "";
+    if (*node->where.file == kCommandLine) return Cat("`", edit.path, "` is an override");
+    if (*node->where.file == path_ || NodeAt(own_, edit.path) != nullptr) return "";
+    const bool moves = !edit.value.empty() && problem.where.file && *problem.where.file == path_ &&
+                       std::any_of(problem.edits.begin(), problem.edits.end(), [&](const Edit& other) {
+                         return other.value.empty() && NodeAt(own_, other.path) != nullptr;
+                       });
+    return moves ? "" : Cat("`", edit.path, "` stands in ", *node->where.file);
+  }
+
+  // Whether the text with these edits has fewer errors and no other; then it is taken.
+  absl::StatusOr<bool> Try(std::vector<Edit> edits) {
+    Diagnostics not_told;  // of a text that has been parsed
+    std::optional<absl::StatusOr<std::string>> text = FormatRecipe(fixed_.before, path_, not_told, edits);
+    if (!text) return false;
+    if (!text->ok()) return text->status();
+    Diagnostics reading;
+    std::optional<YamlNode> tree = RecipeTreeOfText(**text, path_, reading);
+    if (!tree || !ApplyOverrides(overrides_, *tree, reading)) return false;
+    Errors errors = ErrorsOf(*std::move(tree), std::move(reading));
+    if (!FewerAndNoOther(errors, errors_)) return false;
+    errors_ = std::move(errors);
+    edits_ = std::move(edits);
+    fixed_.after = **std::move(text);
+    return true;
   }
 
   const std::string& path_;
+  const std::vector<std::string>& overrides_;
   const YamlNode &own_, &merged_;
-  Errors errors_;  // that the edits so far leave
-  std::vector<Edit> edits_;
+  Errors errors_;            // that the edits so far leave
+  std::vector<Edit> edits_;  // so far
+  FixedText& fixed_;
 };
 
 }  // namespace
@@ -95,19 +130,27 @@ absl::StatusOr<FixedText> FixRecipe(const std::string& path, const std::vector<s
   Diagnostics before;
   const std::optional<YamlNode> own = ParseValue(*text), merged = ReadRecipeTree(path, overrides, before);
   if (!own || !merged) return fixed;  // told with the other problems
-  Fixes fixes(path, *own, *merged);
-  for (const Diagnostic& problem : problems) fixes.Take(problem);
-  if (fixes.edits().empty()) return fixed;
-  Diagnostics not_told;  // of a text that has been parsed
-  std::optional<absl::StatusOr<std::string>> after = FormatRecipe(*text, path, not_told, fixes.edits());
-  if (!after) return fixed;
-  if (!after->ok()) return after->status();
-  Diagnostics reading;
-  std::optional<YamlNode> tree = RecipeTreeOfText(**after, path, reading);
-  if (!tree || !ApplyOverrides(overrides, *tree, reading)) return fixed;
-  if (!FewerAndNoOther(ErrorsOf(*std::move(tree), reading), ErrorsOf(*merged, before))) return fixed;
-  fixed.after = **std::move(after);
+  Fixes fixes(path, overrides, *own, *merged, ErrorsOf(*merged, before), fixed);
+  for (const Diagnostic& problem : problems) {
+    if (problem.severity != Severity::kError) continue;
+    if (const absl::Status status = fixes.Take(problem); !status.ok()) return status;
+  }
   return fixed;
+}
+
+void TellWhyLeft(const std::vector<LeftError>& left, Diagnostics& problems) {
+  std::vector<Diagnostic> told = problems.as_found();
+  std::vector<LeftError> untold = left;
+  for (Diagnostic& problem : told) {
+    const auto found = std::find_if(untold.begin(), untold.end(), [&](const LeftError& error) {
+      return problem.severity == Severity::kError && error.kind == problem.kind &&
+             error.message == MessageWithoutNumbers(problem);
+    });
+    if (found == untold.end()) continue;
+    problem.notes.push_back({{}, Cat("--fix leaves it: ", found->why)});
+    untold.erase(found);
+  }
+  problems.Replace(std::move(told));
 }
 
 }  // namespace planwright

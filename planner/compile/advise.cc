@@ -99,6 +99,7 @@ struct Fix {
   Reach reach = Reach::kNowhere;
   int ended = 0;        // problems
   double distance = 0;  // of the first value from the one that the recipe has
+  bool shared = false;  // it ends problems, too, that have a suggestion for this value alone
   bool told = false;    // the first value is the first number that the help of the check names
 
   // A size that is nearly right is the wrong one: 8191 and not 2. Then grids are changed rather than models.
@@ -207,6 +208,18 @@ class Advisor {
     return problems;
   }
 
+  // Problems of this value with a suggestion of their own: a value that ends others must end these, too.
+  std::vector<Identity> SuggestedFor(const std::string& path) const {
+    std::vector<Identity> problems;
+    for (const Diagnostic& problem : problems_) {
+      const std::optional<TreePlace> place = PlaceAt(tree_, problem.where);
+      if (!problem.edits.empty() && place && place->path == path && problem.severity == Severity::kError &&
+          before_.contains(IdentityOf(problem)))
+        problems.push_back(IdentityOf(problem));
+    }
+    return problems;
+  }
+
   // Problems of keys that a recipe may do without.
   static bool MayBeTooMuch(DiagnosticKind kind) {
     using enum DiagnosticKind;
@@ -228,6 +241,7 @@ class Advisor {
     if (candidates.empty()) return;
     std::vector<Identity> all;
     for (size_t i : ProblemsOf(path, index)) all.push_back(IdentityOf(problems_[i]));
+    const std::vector<Identity> suggested = SuggestedFor(path);
     // What the check proposes is tried first, and is enough if it works.
     const std::vector<std::string> named = NumbersIn(problems_[index].help);
     const auto proposed = named.empty() ? candidates.end() : std::find(candidates.begin(), candidates.end(), named[0]);
@@ -236,7 +250,9 @@ class Advisor {
     const size_t most = IsGridSize(path) ? 12 : 2;
     for (const Reach reach : {Reach::kAll, Reach::kShows, Reach::kOne}) {
       if (reach == Reach::kOne && all.size() == 1) break;
-      const std::vector<Identity> ended = reach == Reach::kOne ? std::vector<Identity>{all[0]} : all;
+      std::vector<Identity> ended = reach == Reach::kOne ? std::vector<Identity>{all[0]} : all;
+      const auto own = static_cast<int>(ended.size());
+      ended.insert(ended.end(), suggested.begin(), suggested.end());
       for (const std::string& value : candidates) {
         if (fix.values.size() == most || (value.empty() && !fix.values.empty())) break;
         if (proposes && !fix.values.empty() && fix.values[0] == named[0]) break;
@@ -245,7 +261,8 @@ class Advisor {
       }
       if (fix.values.empty()) continue;
       fix.reach = reach;
-      fix.ended = static_cast<int>(ended.size());
+      fix.ended = own;
+      fix.shared = !suggested.empty();
       break;
     }
     if (fix.values.empty()) return;
@@ -298,6 +315,8 @@ class Advisor {
     std::vector<Fix> places = PlacesOf(problem);
     std::stable_sort(places.begin(), places.end(), [](const Fix& a, const Fix& b) { return a.blame < b.blame; });
     const std::vector<Fix> all = places;
+    // Which value of a range is right is not to be guessed: the help has the range. Of sizes of a grid all are tried.
+    if (problem.kind == kOutOfRange) std::erase_if(places, [](const Fix& fix) { return !IsGridSize(fix.place.path); });
     for (Fix& fix : places) FindValues(index, all, fix);
     const bool divides = problem.kind == kLayoutDoesNotDivide || problem.kind == kGridDoesNotFit ||
                          problem.kind == kExpertGridDoesNotFit;
@@ -323,6 +342,7 @@ class Advisor {
     chosen_.insert(chosen_.end(), problem.edits.begin(), problem.edits.end());
     if (!problem.edits.empty()) ended_.push_back(identity);
     if (keeps && best.ended == 1) return;
+    if (problem.kind == kWarmupTooLong && !best.values[0].empty()) return;  // its help has the ranges
     // Without the key all is well, but what the check asks for may be meant.
     if (best.values[0].empty() && !problem.help.empty()) {
       const bool says = problem.help.find("remove") != std::string::npos || problem.help.find("leave ") == 0;
@@ -331,7 +351,7 @@ class Advisor {
     }
     PointAt(best, problem);
     problem.help = HelpOf(best, /*here=*/true);
-    if (places.size() > 1 && places[1].blame < 2 && places[1].place.path != best.place.path &&
+    if (places.size() > 1 && !best.shared && places[1].blame < 2 && places[1].place.path != best.place.path &&
         places[1].reach <= best.reach)
       absl::StrAppend(&problem.help, "; or ", HelpOf(places[1], false));
     if (problem.kind == kSampleTooLong) absl::StrAppend(&problem.help, SmallerImages(problem));
@@ -393,7 +413,7 @@ class Advisor {
   static std::string HelpOf(const Fix& fix, bool here) {
     const std::string& path = fix.place.path;
     const std::string word = path.substr(path.rfind('.') + 1);
-    const bool by_override = fix.blame == 0;
+    const bool by_override = fix.blame == 0 && path.find('[') == std::string::npos;  // an override leads into no list
     if (fix.values[0].empty()) return absl::StrCat("remove ", here && !by_override ? word : path);
     std::string help =
         absl::StrCat("use ", here && !by_override ? word : path, by_override ? "=" : ": ", fix.values[0]);

@@ -123,7 +123,8 @@ void CheckKeepBest(const Recipe& recipe, Diagnostics& problems) {
     Diagnostic& problem =
         problems.Error(DiagnosticKind::kUnknownReference, best.where, Cat("there is no evaluation set ", Quoted(*best)),
                        NearNameHelp(*best, names, Cat("the sets are ", absl::StrJoin(names, ", "))));
-    if (const std::optional<std::string> near = NearName(*best, names)) problem.edits = {{"", *near}};
+    if (const std::optional<std::string> near = NearName(*best, names))
+      problem.edits = {{"", *near}}, problem.restates = true;
   }
   if (!checkpoint.every_steps) {
     problems.Error(DiagnosticKind::kConflictingKeys, best.where,

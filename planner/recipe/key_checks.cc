@@ -1,7 +1,6 @@
 #include "planner/recipe/key_checks.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -165,12 +164,7 @@ class KeyChecker {
   static YamlNode MovedValue(const GoneKey& gone, const YamlNode& value) {
     const std::string text = absl::StrReplaceAll(std::string(gone.form), {{"$", FlowText(value)}});
     YamlNode moved = ParseValue(text).value_or(YamlNode());
-    const std::function<void(YamlNode&)> place = [&](YamlNode& node) {
-      node.where = value.where;
-      for (YamlNode& item : node.items) place(item);
-      for (YamlEntry& entry : node.entries) entry.key_where = value.where, place(entry.value);
-    };
-    place(moved);
+    Relocate(moved, value.where);
     return moved;
   }
 
@@ -235,6 +229,7 @@ class KeyChecker {
     if (gone && !of_source) help = gone->help;
     Diagnostic& problem = problems_.Error(DiagnosticKind::kUnknownKey, entry.key_where, message, std::move(help));
     const std::string path = context.Shown(entry.key);
+    problem.restates = !near.empty() || moves;
     if (!near.empty()) {
       problem.edits = {{path, ""}, {context.Shown(near), FlowText(entry.value)}};
     } else if (moves && !of_source) {
@@ -363,6 +358,7 @@ class KeyChecker {
         Cat("`", context.shown_path, "` must be ", problem.expected, ", found ", Describe(value)), problem.help);
     if (problem.instead.empty()) return;
     told.edits = {{context.EditPath(), problem.instead}};
+    told.restates = true;
     value.quoted = problem.instead.starts_with('"');
     if (!value.quoted) value.text = problem.instead;
   }
@@ -477,7 +473,9 @@ class KeyChecker {
         problems_.Error(DiagnosticKind::kUnknownChoice, LocationOf(value, context),
                         Cat("`", context.shown_path, "` must be ", expected, ", found ", Quoted(value.text)),
                         ChoiceHelp(spec, value.text, meant));
-    if (!meant.empty()) problem.edits = {{context.EditPath(), meant}};
+    if (meant.empty()) return;
+    problem.edits = {{context.EditPath(), meant}};
+    problem.restates = IsSameChoice(spec, value.text, meant);
   }
 
   // A word whose choice is clear is mended.
@@ -496,6 +494,7 @@ class KeyChecker {
                         gone ? std::string(gone->help) : ChoiceHelp(spec, value.text, meant));
     if (meant.empty()) return false;
     problem.edits = {{context.EditPath(), meant}};
+    problem.restates = gone != nullptr || IsSameChoice(spec, value.text, meant);
     value.text = meant;
     value.quoted = false;
     return false;

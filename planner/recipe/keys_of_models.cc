@@ -26,7 +26,8 @@ constexpr KeySpec kKeysBefore[] = {
      "recipe files to build on, absolute or relative to this file; maps merge, lists replace, later ones win"},
 
     {"cluster", "", Section<&Recipe::cluster>, kOptional, "", kAny, "", "the machines"},
-    {"cluster.nodes", "", To<&ClusterRecipe::nodes>, kOptional, "1", kSize, "", "number of nodes"},
+    {"cluster.nodes", "", To<&ClusterRecipe::nodes>, kOptional, "1", kSize, "",
+     "number of nodes; without GPUs no limit: ranks take as many as they need"},
     {"cluster.gpus_per_node", "", To<&ClusterRecipe::gpus_per_node>, kOptional, "8", kSize, "",
      "number of GPUs of a node; without GPUs, of ranks of a node"},
     {"cluster.gpu", "", To<&ClusterRecipe::gpu>, kOptional, "none", kAny, "none|a100_sxm|h100_sxm|h200_sxm|other",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -100,10 +101,10 @@ class ValueLints {
     const int64_t steps = *train / *global, meant = **warmup * std::min<int64_t>(*global, 1 << 20);
     if (**warmup == 0 || **warmup >= 10 * *global || steps < 500 || meant > *train / 2) return;
     Warn(warmup->where,
-         absl::StrFormat(
-             "`warmup_samples` is %d, which is %.3g steps of global_samples %d, of %d steps in all: it looks "
-             "like a number of steps",
-             **warmup, static_cast<double>(**warmup) / static_cast<double>(*global), *global, steps),
+         absl::StrFormat("`warmup_samples` is %d, which is %.3g %s of global_samples %d, of %d steps in all: it looks "
+                         "like a number of steps",
+                         **warmup, static_cast<double>(**warmup) / static_cast<double>(*global),
+                         **warmup == *global ? "step" : "steps", *global, steps),
          Cat("the warmup is counted in samples: write warmup_samples: ", meant, " for ", **warmup, " steps"),
          {{"budget.learning_rate.warmup_samples", Cat(meant)}});
   }
@@ -141,6 +142,22 @@ class ValueLints {
     }
     Unused({"damaged", "most_damaged"}, "all sources are of kind tokens, which has no documents to be damaged",
            "add a source of kind webdataset");
+  }
+
+  // The index refuses a file that is named twice. Which files patterns have in common is not compared: the disk need
+  // not be here.
+  void LintShards() {
+    for (size_t i = 0; i < recipe_.data.sources.size(); ++i) {
+      const std::vector<Located<std::string>>& shards = recipe_.data.sources[i].shards;
+      std::map<std::string_view, Location> seen;
+      for (size_t j = 0; j < shards.size(); ++j) {
+        if (!AllKnown(shards[j]) || seen.try_emplace(*shards[j], shards[j].where).second) continue;
+        Warn(
+            shards[j].where,
+            Cat("`data.sources[", i, "].shards` has ", Quoted(*shards[j]), " twice, and the index takes no file twice"),
+            "remove one of the two", {{Cat("data.sources[", i, "].shards[", j, "]"), ""}});
+      }
+    }
   }
 
   // Fused kernels of Mamba read this weight themselves, and go past what is beside it: PEFT refuses such a folder.
@@ -250,6 +267,7 @@ void LintValues(const Recipe& recipe, const YamlNode& tree, Diagnostics& problem
   lints.LintHubNames();
   lints.LintImageKeys();
   lints.LintSourceKeys();
+  lints.LintShards();
   lints.LintAdapters();
   lints.LintModels();
 }

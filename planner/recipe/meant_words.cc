@@ -45,6 +45,12 @@ std::string ChoiceFor(const KeySpec& spec, const std::string& word, const std::v
   return choices.size() == 1 ? choices[0] : "";
 }
 
+bool IsSameChoice(const KeySpec& spec, const std::string& word, const std::string& meant) {
+  if (word == meant) return true;
+  if (const ChoiceWord* known = FindChoiceWord(spec.path, word)) return known->why.empty();
+  return NearName(word, {meant}).has_value() || meant.starts_with(absl::AsciiStrToLower(word));
+}
+
 std::string ChoiceHelp(const KeySpec& spec, const std::string& word, const std::string& meant) {
   const ChoiceWord* known = FindChoiceWord(spec.path, word);
   const std::string why = known != nullptr && !known->why.empty() ? Cat(" ", Capital(known->why), ".") : "";

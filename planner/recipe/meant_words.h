@@ -19,6 +19,10 @@ std::string OnlyKeyCalled(const std::string& word, bool of_kinds);
 // The choice of a key that a word is for (field_words.h), or near to, or the beginning of; empty if there is none.
 std::string ChoiceFor(const KeySpec& spec, const std::string& word, const std::vector<std::string>& choices);
 
+// Whether the choice that is meant says the same as the word, and not only what comes near to it: `bf16` for
+// `bfloat16`, but not for `fp16`.
+bool IsSameChoice(const KeySpec& spec, const std::string& word, const std::string& meant);
+
 // The help with it: "did you mean `none`?", and why; empty if `meant` is.
 std::string ChoiceHelp(const KeySpec& spec, const std::string& word, const std::string& meant);
 

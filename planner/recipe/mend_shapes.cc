@@ -22,9 +22,11 @@ namespace {
 constexpr size_t kShortText = 80;
 
 constexpr MendRow kMends[] = {
-#define MEND(where, shape, meant, ...) {where, shape, meant, __VA_ARGS__},
+#define MEND(where, shape, meant, ...) {where, shape, meant, __VA_ARGS__, true},
+#define ASK(where, shape, meant, ...) {where, shape, meant, __VA_ARGS__, false},
 #include "planner/recipe/mends.def"
 #undef MEND
+#undef ASK
 };
 
 // A row with its trees, which are made when it is first needed: most recipes need few.
@@ -164,10 +166,10 @@ class Mended {
       texts.emplace_back(Cat("{$", name, "}"), value.is_scalar() ? Printable(value.text) : FlowText(value));
       if (name.ends_with(".at")) where = value.where;
     }
-    problems
-        .Error(row.kind, where, absl::StrReplaceAll(std::string(row.found), texts),
-               absl::StrReplaceAll(Chosen(row.help, value_, whole.size()), texts))
-        .edits = Edits();
+    Diagnostic& problem = problems.Error(row.kind, where, absl::StrReplaceAll(std::string(row.found), texts),
+                                         absl::StrReplaceAll(Chosen(row.help, value_, whole.size()), texts));
+    problem.edits = Edits();
+    problem.restates = row.restates;
   }
 
   // The keys that were made up for the kind that is meant: what the author has for them is not known.

@@ -17,6 +17,7 @@ struct MendRow {
   std::string_view where, shape, meant;
   DiagnosticKind kind;
   std::string_view found, help;
+  bool restates;  // Diagnostic::restates
 };
 std::span<const MendRow> MendRows();
 

@@ -69,11 +69,12 @@ class Shapes {
         if (meant.empty()) break;  // two of them
       }
       if (meant.empty()) continue;
-      problems_
-          .Error(DiagnosticKind::kUnknownKey, entry.key_where,
-                 Cat("unknown key ", Quoted(entry.key), path.empty() ? "" : Cat(" in `", path, "`")),
-                 Cat("did you mean `", meant, "`?", NearName(entry.key, {meant}) ? "" : " It has these keys"))
-          .edits = {{InsidePath(path, entry.key), ""}, {InsidePath(path, meant), FlowText(entry.value)}};
+      Diagnostic& problem =
+          problems_.Error(DiagnosticKind::kUnknownKey, entry.key_where,
+                          Cat("unknown key ", Quoted(entry.key), path.empty() ? "" : Cat(" in `", path, "`")),
+                          Cat("did you mean `", meant, "`?", NearName(entry.key, {meant}) ? "" : " It has these keys"));
+      problem.edits = {{InsidePath(path, entry.key), ""}, {InsidePath(path, meant), FlowText(entry.value)}};
+      problem.restates = true;
       entry.key = meant;
     }
   }

@@ -29,6 +29,7 @@ namespace {
 constexpr std::string_view kName = "<name>", kModel = "models.<name>";
 constexpr std::string_view kOfOtherKind =
     "remove it: {whose} is `{key}` here, which exists only for kind {kinds}, but the kind here is {kind}";
+constexpr std::string_view kTwo = "{whose} is `{key}` here: {value}{sum}; the recipe has {has}: keep one of the two";
 constexpr std::string_view kNowhere = "{whose} is `{key}` here: write {last}: {value} there{; why}";
 
 // An unknown key that is known elsewhere.
@@ -279,15 +280,29 @@ class Words {
   }
 
   // The list with the item that a word is; empty if it is not known of which encoder.
-  std::string ItemOf(const Word& word, const std::string& target) const {
+  // `taken`: nor if the key does not take it.
+  std::string ItemOf(const Word& word, const std::string& target, bool taken = true) const {
     const std::string encoder = NameOfRole("modules.", "projector", word.path);
     if (encoder.empty() || !word.entry.value.is_scalar()) return "";
     std::string list = absl::StrReplaceAll(std::string(RowOf(word.field->unit).value),
                                            {{"<encoder>", encoder}, {"$", FlowText(word.entry.value)}});
+    const KeySpec* spec = SpecOf(word);
+    if (taken && spec != nullptr && !IsTaken(*spec, ParseValue(list).value_or(YamlNode()))) return "";
     const YamlNode* there = NodeAt(recipe_, target);
     if (there == nullptr || !there->is_sequence() || there->items.empty()) return list;
     list.pop_back();
     return Cat(list, ", ", FlowText(*there).substr(1));
+  }
+
+  // Whether the key does not take the value, which is known to be of its unit.
+  bool IsRefused(const Word& word, const std::string& value) const {
+    if (word.field == nullptr || !value.empty() || !word.entry.value.is_scalar()) return false;
+    const KeySpec* spec = SpecOf(word);
+    if (ExpectedInUnit(word.field->unit, spec).empty() || word.field->unit == FieldUnit::Pattern) return false;
+    if (IsItem(word)) return !ItemOf(word, word.target, /*taken=*/false).empty();
+    // Of counts the factor may be what is not known.
+    const bool counts = RowOf(word.field->unit).value.starts_with("$ ");
+    return !counts || !IsValidValue(*spec, word.entry.value);
   }
 
   static const KeySpec* SpecOf(const Word& word) {
@@ -409,30 +424,43 @@ class Words {
     AddEvaluation(target, value);
     const bool first_rank_missing = AddPlacement(word, target, value);
     const YamlNode* there = target.empty() ? nullptr : NodeAt(recipe_, target);
+    const std::string has = there != nullptr ? FlowText(*there) : "";
     const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
     const bool pair = word.field != nullptr && RowOf(word.field->unit).value.starts_with('[');
     // What is said at the right place stays, unless it is of a file that the word's own is laid over.
-    const bool put = !value.empty() && (there == nullptr || IsOver(word, *there) || (pair && !given_.contains(target)));
+    const bool open = there == nullptr || IsOver(word, *there) || (pair && !given_.contains(target));
+    const bool put = !value.empty() && open;
+    // Then nothing is said of the key: what is there is not what the word asks for.
+    const bool refused = open && IsRefused(word, Shown(word, target, value));
+    if (refused) there = nullptr;
     // Another file is no reason to remove the word from this one, even if that file wins.
     const bool other =
         there != nullptr && !by_override && there->where.file && !SameFile(there->where, word.entry.key_where);
     Diagnostic& problem = problems.Error(
         DiagnosticKind::kUnknownKey, word.entry.key_where, Cat("unknown key ", Quoted(word.entry.key), InMap(word)),
         Cat(Help(word, target, Shown(word, target, value), other ? nullptr : there, put || (other && !value.empty())),
+            refused ? Found(word) : "",
             first_rank_missing ? " And `placement` needs `first_rank`: the first rank of the module" : ""));
     if (there != nullptr && !put && there->where.known())
       problem.notes.push_back({there->where, Cat(LastOf(target), " is given here")});
     if (put || there != nullptr || word.target.empty() || Follows(word)) problem.edits = {{own, ""}};
     if (put) problem.edits.push_back({target, value});
+    problem.restates = put ? SaysTheSame(word, value) : !value.empty() && value == has;
     ApplyEdits(std::vector<Edit>{{own, ""}}, recipe_);
     if (!put && there == nullptr && !target.empty()) told_.insert(target);
     if (!put) return;
     YamlNode moved = word.entry.value;
     if (value != FlowText(moved)) {
       moved = ParseValue(value).value_or(moved);
-      moved.where = word.entry.value.where;
+      Relocate(moved, word.entry.value.where);
     }
     PutValue(target, std::move(moved), recipe_);
+  }
+
+  static std::string Found(const Word& word) {
+    const bool counts = RowOf(word.field->unit).value.starts_with("$ ");
+    return Cat("; ", counts ? Cat("expected ", ExpectedInUnit(word.field->unit, SpecOf(word)), ", ") : "", "found ",
+               Describe(word.entry.value));
   }
 
   // The value that a help shows: of one whose module or model is not known, too.
@@ -442,20 +470,32 @@ class Words {
 
   static bool Follows(const Word& word) { return word.field && word.field->unit == FieldUnit::Follows; }
 
+  // Of choices the one that is meant may be another one: bf16 for fp16.
+  static bool SaysTheSame(const Word& word, const std::string& value) {
+    const KeySpec* spec = word.field == nullptr ? nullptr : SpecOf(word);
+    const bool as_it_is = spec != nullptr && word.entry.value.is_scalar() && RowOf(word.field->unit).value == "$";
+    return !as_it_is || spec->type != KeyType::kChoice || IsSameChoice(*spec, word.entry.value.text, value);
+  }
+
   std::string Help(const Word& word, const std::string& target, const std::string& value, const YamlNode* there,
                    bool put) const {
     const std::string shown = target.empty() ? word.target : target, last = LastOf(shown);
     const bool same_map = MapOf(shown) == word.path;
     const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
     // How to write it: as an override, beside the word, or in the section that has it.
-    std::string write = by_override                        ? Cat("write ", shown, "=", value)
+    // An override leads to no item of a list: it has the whole list, and the help is for what stands in it.
+    const bool assigns = by_override && shown.find('[') == std::string::npos;
+    std::string write = assigns                            ? Cat("write ", shown, "=", value)
                         : same_map || MapOf(shown).empty() ? Cat("write ", last, ": ", value)
                         : MapOf(MapOf(shown)) == word.path && NodeAt(recipe_, MapOf(shown)) == nullptr
                             ? Cat("write ", LastOf(MapOf(shown)), ": {", last, ": ", value, "}")
                             : Cat("write ", last, ": ", value, " in `", MapOf(shown), "`");
     if (word.field == nullptr && word.target.empty()) return "remove it: no key here is known to say the same";
     if (word.field == nullptr) {
-      if (put) return Cat("did you mean `", shown, by_override ? "=" : ": ", value, "`?");
+      const KeySpec* key = SpecOf(word);
+      // A value that the key does not take is told where it stands.
+      const bool taken = key == nullptr || value != FlowText(word.entry.value) || IsTaken(*key, word.entry.value);
+      if (put) return Cat("did you mean `", shown, taken ? Cat(by_override ? "=" : ": ", value) : "", "`?");
       return Cat("it belongs to `", MapOf(shown), "`", there ? ", which has it: remove it here" : "");
     }
     // A number of layers is known where layers are a number, and then it is as any number.
@@ -465,7 +505,14 @@ class Words {
     const bool section = MapOf(word.target) == shown;  // AddEvaluation
     // Of several modules or models, or of none, it is not known which. Layers are most often those of a language model.
     const bool nowhere = target.empty() && !value.empty() && !there && word.field->unit != FieldUnit::Pattern;
-    const std::string_view text = put ? unit.put : there ? unit.there : nowhere ? kNowhere : unit.unknown;
+    const bool differs = there != nullptr && there->is_scalar() && !value.empty() && value != FlowText(*there);
+    const std::string_view text = put       ? unit.put
+                                  : differs ? kTwo
+                                  : there   ? unit.there
+                                  : nowhere ? kNowhere
+                                            : unit.unknown;
+    const std::string expected = ExpectedInUnit(word.field->unit, spec);
+    const bool counts = unit.value.starts_with("$ ");
     return Saying(text, *word.field,
                   {{"{key}", shown},
                    {"{one}", section ? word.target : shown},
@@ -475,7 +522,14 @@ class Words {
                    {"{value}", value},
                    {"{this}", ThisOf(word)},
                    {"{text}", FlowText(word.entry.value)},
-                   {"{values}", spec != nullptr ? Cat(": ", ValueText(*spec)) : ""}});
+                   {"{has}", differs ? FlowText(*there) : ""},
+                   {"{sum}", counts ? Cat(" (", SumOf(unit.value, word.entry.value), ")") : ""},
+                   {"{values}", expected.empty() || counts ? "" : Cat(": ", expected)}});
+  }
+
+  // "4 x micro_samples x dp" of "$ x batch.micro_samples x dp"
+  static std::string SumOf(std::string_view form, const YamlNode& value) {
+    return absl::StrReplaceAll(std::string(form), {{"$", FlowText(value)}, {"batch.", ""}});
   }
 
   // A section of another program goes with its last key.

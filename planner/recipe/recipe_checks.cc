@@ -220,6 +220,7 @@ void CheckAdaptedIsFrozen(const ModuleRecipe& module, const Location& where, Dia
                      Cat("module ", module.name.value, " has an adapter, and its backbone is trained"),
                      "add train: {backbone: frozen}, or remove the adapter, since all of the backbone is trained then");
   problem.edits = {{Cat("modules.", *module.name, ".train.backbone"), "frozen"}};
+  problem.restates = !module.train_backbone.where.known();
   if (module.train_backbone.where.known()) problem.notes.push_back({module.train_backbone.where, "it is trained here"});
 }
 

@@ -92,7 +92,7 @@ ModuleRecipe ReadModule(const RecipeFields& fields, const std::string& name,
         !meant.empty()        ? Cat("did you mean `", meant, "`?")
         : model_names.empty() ? "define it under `models`, or extend a file that defines it"
                               : Cat("the models are ", FirstOf(model_names)));
-    if (!meant.empty()) problem.edits = {{Cat("modules.", name, ".model"), meant}};
+    if (!meant.empty()) problem.edits = {{Cat("modules.", name, ".model"), meant}}, problem.restates = true;
   }
   if (const auto found = models.find(meant); found != models.end()) module.model = found->second;
   return module;

@@ -8,10 +8,13 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
@@ -146,8 +149,9 @@ class TreeReader {
       for (const Diagnostic& problem : as_written.as_found()) problems_.Add(problem);
     }
     if (own && !own->is_map()) {
-      problems_.Error(DiagnosticKind::kWrongType, own->where,
-                      Cat("a recipe must be a map of keys, found ", Describe(*own)),
+      // Nothing has no place: it is missing from the beginning on.
+      const Location where = own->where.known() ? own->where : Location{origin.file, 1, 1, 1};
+      problems_.Error(DiagnosticKind::kWrongType, where, Cat("a recipe must be a map of keys, found ", Describe(*own)),
                       "start with a key, such as name: my_recipe");
       return std::nullopt;
     }
@@ -229,7 +233,7 @@ class TreeReader {
             DiagnosticKind::kFileUnreadable, item.where,
             Cat("cannot read the recipe ", Quoted(path, 200), ": there is no such file"),
             Cat("did you mean `", near.text, "`? Paths in `extends` are relative to the file that has them"));
-        if (open_.size() == 1) problem.edits = {{at, FlowText(near)}};
+        if (open_.size() == 1) problem.edits = {{at, FlowText(near)}}, problem.restates = true;
         return ReadBase(near, at);
       }
     }
@@ -272,6 +276,50 @@ std::optional<YamlNode> ReadOverride(const std::string& text, int line, std::sha
   return node;
 }
 
+constexpr size_t kLongestWritten = 200;  // bytes of a list that a help writes
+
+// An override names keys of maps: one that leads into a list has no item to change. Tells it, with the list as it would
+// be, and returns true. `text`: "data.sources.0.weight=2" or "data.sources[0].weight=2".
+bool LeadsIntoList(const std::string& text, const YamlNode& above, const YamlNode& tree, Diagnostics& problems) {
+  const std::string path = absl::StrReplaceAll(text.substr(0, text.find('=')), {{"[", "."}, {"]", ""}});
+  const std::vector<std::string> words = absl::StrSplit(path, '.');
+  const YamlNode* node = &tree;
+  std::string table, list;
+  size_t at = 0;
+  for (bool found = false; !found; ++at) {
+    if (at + 1 >= words.size()) return false;
+    const YamlEntry* entry = node != nullptr && node->is_map() ? node->Find(words[at]) : nullptr;
+    node = entry != nullptr ? &entry->value : nullptr;
+    list = InsidePath(list, words[at]);
+    const std::span<const KeySpec* const> keys = KeysOf(table);
+    const bool of_maps = std::any_of(keys.begin(), keys.end(), [&](const KeySpec* spec) {
+      return WordOf(*spec) == words[at] && spec->type == KeyType::kListOfMaps;
+    });
+    const bool numbered = words[at + 1].find_first_not_of("0123456789") == std::string::npos;
+    found = (node != nullptr && node->is_sequence()) || (of_maps && numbered);
+    table = InnerTablePath(table, words[at]);
+  }
+  // The list with the value in it. Paths of files in it would be relative to another folder.
+  const bool of_files = list.starts_with("data.") || list.starts_with("evaluation.") || list.starts_with("initialize.");
+  std::string whole;
+  size_t item = 0;
+  if (node != nullptr && !of_files && absl::SimpleAtoi(words[at], &item) && item < node->items.size()) {
+    const YamlNode* value = &above;
+    for (const std::string& word : std::vector<std::string>(absl::StrSplit(text.substr(0, text.find('=')), '.')))
+      value = &value->Find(word)->value;
+    YamlNode changed = tree;
+    std::string inside = Cat(list, "[", item, "]");
+    for (size_t i = at + 1; i < words.size(); ++i) inside = InsidePath(inside, words[i]);
+    if (PutValue(inside, *value, changed)) whole = FlowText(*NodeAt(changed, list));
+  }
+  problems.Error(
+      DiagnosticKind::kBadOverride, above.where,
+      Cat(Quoted(text, 200), " leads into a list: `", list, "` is one value, and an override cannot change its items"),
+      Cat("write the whole list", whole.empty() || whole.size() > kLongestWritten ? "" : Cat(": ", list, "=", whole),
+          of_files ? " (paths of files are relative to your folder then)" : "", ", or change it in the recipe"));
+  return true;
+}
+
 // Limits like those of files: overrides may come from a script.
 bool CheckOverrides(const std::vector<std::string>& overrides, const std::shared_ptr<const std::string>& file,
                     Diagnostics& problems) {
@@ -310,6 +358,7 @@ void LayOver(const std::vector<std::string>& overrides, const std::shared_ptr<co
              std::optional<YamlNode>& tree, Diagnostics& problems) {
   for (size_t i = 0; i < overrides.size(); ++i) {
     std::optional<YamlNode> above = ReadOverride(overrides[i], static_cast<int>(i) + 1, file, problems);
+    if (above && tree && LeadsIntoList(overrides[i], *above, *tree, problems)) continue;
     if (tree && above) Merge(*tree, *std::move(above));
   }
 }

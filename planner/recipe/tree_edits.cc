@@ -51,15 +51,6 @@ YamlNode* Child(YamlNode& node, const Step& step) {
   return step.item < node.items.size() ? &node.items[step.item] : nullptr;
 }
 
-void Relocate(YamlNode& node, const Location& where) {
-  node.where = where;
-  for (YamlNode& item : node.items) Relocate(item, where);
-  for (YamlEntry& entry : node.entries) {
-    entry.key_where = where;
-    Relocate(entry.value, where);
-  }
-}
-
 // Puts the comments of a key that is gone above `node`.
 void AddAbove(const YamlComments& removed, YamlNode& node) {
   YamlComments comments = node.comments ? *node.comments : YamlComments();
@@ -169,6 +160,15 @@ bool SamePlace(const Location& a, const Location& b) {
 }
 
 }  // namespace
+
+void Relocate(YamlNode& node, const Location& where) {
+  node.where = where;
+  for (YamlNode& item : node.items) Relocate(item, where);
+  for (YamlEntry& entry : node.entries) {
+    entry.key_where = where;
+    Relocate(entry.value, where);
+  }
+}
 
 std::string InsidePath(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : Cat(path, ".", key);

@@ -32,6 +32,9 @@ const YamlNode* NodeAt(const YamlNode& tree, const std::string& path);
 // and nothing is changed, if the path leads through a value that is no map, or to an item that is not there.
 bool PutValue(const std::string& path, YamlNode value, YamlNode& tree);
 
+// Sets the location of a value and of all that is in it.
+void Relocate(YamlNode& node, const Location& where);
+
 // Applies the edits in order. Maps that are missing on the way are made; a value keeps the location and the comments of
 // the one that it replaces, and a new one gets the location of the map around it. The comments of a key that is removed
 // go to the next one that is made, or else to the end of the tree. Edits that cannot be applied are left out: a path

@@ -1,5 +1,6 @@
 #include "planner/recipe/units.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -8,6 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "planner/base/text/text.h"
 #include "planner/recipe/key_checks.h"
+#include "planner/recipe/model_facts.h"
+#include "planner/recipe/recipe_reference.h"
 #include "planner/recipe/scalar.h"
 #include "planner/recipe/shapes.h"
 #include "planner/recipe/tree_edits.h"
@@ -39,9 +42,40 @@ std::optional<int64_t> CountAt(const YamlNode& recipe, const std::string& path) 
   return node != nullptr && ReadInteger(*node, &count, nullptr) && count > 0 ? std::optional(count) : std::nullopt;
 }
 
-std::string Times(const YamlNode& value, const std::string& key, const YamlNode& recipe) {
-  const std::optional<int64_t> count = CountOf(value), factor = CountAt(recipe, key);
-  return count && factor && *count >= 0 && *count <= kMostSamples / *factor ? Cat(*count * *factor) : "";
+// The data-parallel lanes of the language module, as its ranks and sizes say; nothing if they do not.
+std::optional<int64_t> LanesAt(const YamlNode& recipe) {
+  const YamlNode* modules = NodeAt(recipe, "modules");
+  std::optional<int64_t> lanes;
+  if (modules == nullptr) return lanes;
+  for (const YamlEntry& module : modules->entries) {
+    const YamlNode* name = module.value.Find("model") == nullptr ? nullptr : &module.value.Find("model")->value;
+    const YamlNode* kind = name == nullptr ? nullptr : NodeAt(recipe, Cat("models.", name->text, ".kind"));
+    if (kind == nullptr || StatementOf(kind->text) == nullptr || !StatementOf(kind->text)->carries_loss) continue;
+    if (lanes) return std::nullopt;  // of two it is not known which is meant
+    const std::string path = Cat("modules.", module.key, ".");
+    int64_t sizes = 1;
+    for (const std::string axis : {"tp", "cp", "pp"}) {
+      const std::string size = Cat(path, "parallel.", axis);
+      const std::optional<int64_t> parts = NodeAt(recipe, size) == nullptr ? 1 : CountAt(recipe, size);
+      if (!parts || *parts > kMostSamples / sizes) return std::nullopt;
+      sizes *= *parts;
+    }
+    const std::optional<int64_t> ranks = CountAt(recipe, path + "placement.ranks");
+    if (!ranks || *ranks % sizes != 0) return std::nullopt;
+    lanes = *ranks / sizes;
+  }
+  return lanes;
+}
+
+// `keys`: "batch.micro_samples x dp"
+std::string Times(const YamlNode& value, const std::string& keys, const YamlNode& recipe) {
+  std::optional<int64_t> product = CountOf(value);
+  for (const std::string& key : std::vector<std::string>(absl::StrSplit(keys, " x "))) {
+    const std::optional<int64_t> factor = key == "dp" ? LanesAt(recipe) : CountAt(recipe, key);
+    if (!product || !factor || *product < 0 || *product > kMostSamples / *factor) return "";
+    product = *product * *factor;
+  }
+  return Cat(*product);
 }
 
 // Up to a whole step.
@@ -72,12 +106,17 @@ std::string InSection(const YamlNode& value, std::string_view section, const std
   return filled ? FlowText(*filled) : "";
 }
 
-}  // namespace
+// The key that a section or an item of this form has the value under: `start` of {start: $, end: $}.
+const KeySpec* InnerSpec(const YamlNode& form, const KeySpec& spec) {
+  for (const YamlEntry& entry : form.is_sequence() && !form.items.empty() ? form.items[0].entries : form.entries) {
+    if (entry.value.text == "$") return FindKey(InnerPath(spec), entry.key, "");
+  }
+  return nullptr;
+}
 
-const UnitRow& RowOf(FieldUnit unit) { return kUnits[static_cast<size_t>(unit)]; }
-
-std::string InUnit(FieldUnit unit, const YamlNode& value, const KeySpec* spec, const std::string& key,
-                   const YamlNode& recipe) {
+// The value in the unit, whether its key takes it or not.
+std::string Written(FieldUnit unit, const YamlNode& value, const KeySpec* spec, const std::string& key,
+                    const YamlNode& recipe) {
   constexpr std::string_view kTimes = "$ x ", kBy = "$ / ";
   const std::string text = FlowText(value);
   for (const std::string& part : std::vector<std::string>(absl::StrSplit(std::string(RowOf(unit).value), '|'))) {
@@ -90,6 +129,43 @@ std::string InUnit(FieldUnit unit, const YamlNode& value, const KeySpec* spec, c
     if (equals != std::string::npos && part.substr(0, equals) == text) return part.substr(equals + 1);
   }
   return "";
+}
+
+}  // namespace
+
+const UnitRow& RowOf(FieldUnit unit) { return kUnits[static_cast<size_t>(unit)]; }
+
+bool IsTaken(const KeySpec& spec, const YamlNode& value) {
+  if (spec.type == KeyType::kListOfMaps || spec.type == KeyType::kMap) {
+    const std::string inner = InnerPath(spec);
+    const auto are_taken = [&](const YamlNode& map) {
+      return std::all_of(map.entries.begin(), map.entries.end(), [&](const YamlEntry& entry) {
+        const KeySpec* key = FindKey(inner, entry.key, KindOf(map, inner));
+        return key == nullptr || IsTaken(*key, entry.value);
+      });
+    };
+    return spec.type == KeyType::kMap ? are_taken(value)
+                                      : std::all_of(value.items.begin(), value.items.end(), are_taken);
+  }
+  return MendedValue(spec, value).has_value();
+}
+
+std::string ExpectedInUnit(FieldUnit unit, const KeySpec* spec) {
+  const std::string_view form = RowOf(unit).value;
+  if (spec == nullptr || form.empty()) return "";
+  if (form.starts_with("$ x ") || form.starts_with("$ / ")) return "an integer of 0 or more";
+  if (!form.starts_with('{') && !form.starts_with('[')) return ValueText(*spec);
+  const std::string shown = absl::StrReplaceAll(std::string(form), {{"$", "X"}, {"<encoder>", "ENCODER"}});
+  if (spec->type == KeyType::kNumberPair) return Cat(shown, ", where X is a number, ", RangeText(spec->range));
+  const KeySpec* inner = InnerSpec(ShapeOf(form), *spec);
+  return inner == nullptr ? "" : Cat(shown, ", where X is: ", ValueText(*inner));
+}
+
+std::string InUnit(FieldUnit unit, const YamlNode& value, const KeySpec* spec, const std::string& key,
+                   const YamlNode& recipe) {
+  const std::string written = Written(unit, value, spec, key, recipe);
+  const std::optional<YamlNode> tree = written.empty() ? std::nullopt : ParseValue(written);
+  return spec == nullptr || !tree || IsTaken(*spec, *tree) ? written : "";
 }
 
 std::string Saying(std::string_view text, const FieldWord& word, UnitTexts texts) {

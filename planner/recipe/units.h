@@ -18,10 +18,17 @@ struct UnitRow {
 };
 const UnitRow& RowOf(FieldUnit unit);
 
-// The value in the unit of the key, as YAML; empty if it is not known. `spec`: of the key; null: none. `key`: its path
-// in the recipe.
+// The value in the unit of the key, as YAML; empty if it is not known, or refused by the key. `spec`: of the key; null:
+// none. `key`: its path in the recipe.
 std::string InUnit(FieldUnit unit, const YamlNode& value, const KeySpec* spec, const std::string& key,
                    const YamlNode& recipe);
+
+// Whether the key takes what is written in its place: of a section, or of the items of a list, each of their keys.
+bool IsTaken(const KeySpec& spec, const YamlNode& value);
+
+// What the key takes for a value in this unit: "number, at least 0", or "{start: X, end: X}, where X is: number, at
+// least 0". Empty for none.
+std::string ExpectedInUnit(FieldUnit unit, const KeySpec* spec);
 
 // A text of a row with what it names: {"{key}", "batch.micro_samples"}.
 using UnitTexts = std::vector<std::pair<std::string, std::string>>;

@@ -4,6 +4,9 @@
 
 #include <filesystem>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
@@ -75,6 +78,70 @@ TEST_F(Fix, LeavesOtherFilesAndOverrides) {
   const std::string wrong = Write("wrong.yaml", "name: child\nextends: [base.yml]\n");
   EXPECT_EQ(Plan("validate --fix " + wrong).status, 0);
   EXPECT_EQ(Read("wrong.yaml"), own);
+}
+
+// The value stands in the file that is fixed, and lies over one of a file that it extends.
+TEST_F(Fix, LaysOverAFileThatIsExtended) {
+  Write("base.yaml", Good());
+  for (const auto& [wrong, right] : std::vector<std::pair<std::string, std::string>>{
+           {"batch: {global_sampels: 64}", "batch: {global_samples: 64}"},
+           {"batch: {sequence_lenght: 8192}", "batch: {sequence_length: 8192}"},
+           {"batch: {seq_length: 8192}", "batch: {sequence_length: 8192}"},
+           {"optimizer: {clip_grad_nrom: 2.0}", "optimizer: {clip_grad_norm: 2.0}"}}) {
+    const std::string file = Write("r.yaml", "name: child\nextends: [base.yaml]\n" + wrong + "\n");
+    const ProgramResult fixed = Plan("validate --fix " + file);
+    EXPECT_EQ(fixed.status, 0) << wrong << fixed.err;
+    EXPECT_THAT(Read("r.yaml"), HasSubstr(right)) << wrong;
+  }
+  EXPECT_EQ(Read("base.yaml"), Good());
+}
+
+// No number is chosen, nothing that was asked for is dropped, and it is said why.
+TEST_F(Fix, LeavesWhatAPersonMustDecide) {
+  const std::string chosen = "--fix leaves it: which value is right is for you to decide",
+                    dropped = "--fix leaves it: without it the recipe would say something else",
+                    open = "--fix leaves it: what is right here does not follow from the recipe";
+  const std::vector<std::tuple<std::string, std::string, std::string>> cases = {
+      {"    peak: 3.0e-4", "    peak: -3", chosen},
+      {"    mlp: {ffn: 8192}", "    mlp: {ffn: 0}", chosen},
+      {"    style: cosine", "    style: cosine\n    decay_samples: 10", dropped},
+      {"    style: cosine", "    style: cosine\n    frobnicate: 3", open},
+      {"  micro_samples: 1", "  micro_samples: 1\n  gradient_accumulation_steps: 5", dropped},
+      {"  micro_samples: 1", "  micro_samples: 1\n  global_batch_size: 77", dropped},
+      {"parallel: {tp: 2}", "parallel: {tp: 3}", chosen},
+      {"optimizer: {clip_grad_norm: 1.0}", "optimizer: {clip_grad_norm: 1.0, name: sgd}", dropped},
+      {"optimizer: {clip_grad_norm: 1.0}", "precision: {params: fp16}", chosen},
+      {"optimizer: {clip_grad_norm: 1.0}", "optimizer: {clip_grad_norm: 1.0}\nhidden_dropout: 0.1", dropped},
+  };
+  for (const auto& [right, wrong, why] : cases) {
+    const std::string text = absl::StrReplaceAll(Good(), {{right, wrong}});
+    ASSERT_NE(text, Good()) << right;
+    const std::string file = Write("r.yaml", text);
+    const ProgramResult left = Plan("validate --fix " + file);
+    EXPECT_EQ(left.status, 1) << wrong << left.out;
+    EXPECT_THAT(left.err, HasSubstr("note: " + why)) << wrong;
+    EXPECT_EQ(Read("r.yaml"), text) << wrong;
+  }
+}
+
+// An effective batch is the samples of a step: the same one goes, and where there is none it is written.
+TEST_F(Fix, WritesMicrobatchesAsSamplesOfAStep) {
+  const std::string good = Good();
+  const std::string same = absl::StrReplaceAll(good, {{"  global_samples: 64", "  gradient_accumulation_steps: 16"}});
+  ASSERT_NE(same, good);
+  const std::string file = Write("r.yaml", same);
+  const ProgramResult fixed = Plan("validate --fix " + file);
+  EXPECT_EQ(fixed.status, 0) << fixed.err;
+  EXPECT_EQ(Read("r.yaml"), good);
+}
+
+TEST_F(Fix, SaysWhichOtherPlaceHasTheValue) {
+  Write("base.yaml", Wrong());
+  const std::string file = Write("r.yaml", "name: child\nextends: [base.yaml]\n");
+  EXPECT_THAT(Plan("validate --fix " + file).err, HasSubstr("note: --fix leaves it: `cluster.gpu` stands in "));
+  const std::string good = Write("good2.yaml", Good());
+  EXPECT_THAT(Plan("validate --fix " + good + " cluster.gpu=H100-80GB").err,
+              HasSubstr("note: --fix leaves it: `cluster.gpu` is an override"));
 }
 
 TEST_F(Fix, MakesWhatItCanAndTellsTheRest) {

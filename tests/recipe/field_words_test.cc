@@ -95,7 +95,7 @@ TEST(FieldWords, AreAnsweredWithTheKeyAndItsUnit) {
             "write budget.weight_decay={start: 0.1, end: 0.1}\n");
   EXPECT_EQ(Said({"optimizer.parts=[{match: language, lr: 1e-4}]"}),
             "unknown key \"lr\" in `optimizer.parts[0]`: `lr` of Megatron-LM is `learning_rate` here: write "
-            "optimizer.parts[0].learning_rate=1e-4\n");
+            "learning_rate: 1e-4\n");
   EXPECT_EQ(Said({"budget.learning_rate.vision_tower_lr=1e-6"}),
             "unknown key \"vision_tower_lr\" in `budget.learning_rate`: `vision_tower_lr` of LLaVA is "
             "`optimizer.parts` here: its item {match: ENCODER.backbone, learning_rate: RATE}\n");
@@ -194,9 +194,9 @@ TEST(FieldWords, AreOneProblemWhateverTheirValue) {
   EXPECT_EQ(Said({"training.mixed_precision_param=bfloat16"}),
             "unknown key \"mixed_precision_param\" in `training`: `mixed_precision_param` of torchtitan is "
             "`precision.params` here: write precision.params=bf16\n");
-  EXPECT_EQ(
-      Said({"torch_dtype=auto"}),
-      "unknown key \"torch_dtype\": `torch_dtype` of Transformers is `precision.params` here: bf16, fp32, fp64\n");
+  EXPECT_EQ(Said({"torch_dtype=auto"}),
+            "unknown key \"torch_dtype\": `torch_dtype` of Transformers is `precision.params` here: bf16, fp32, fp64; "
+            "found the text \"auto\"\n");
   EXPECT_EQ(Said({"training.seed=7"}), "unknown key \"seed\" in `training`: did you mean `data.seed=7`?\n");
   EXPECT_EQ(Said({"models.lm.max_position_embeddings=4096"}),
             "unknown key \"max_position_embeddings\" in `models.lm`: remove it: `max_position_embeddings` of "
@@ -288,7 +288,7 @@ TEST(FieldWords, WinOverTheFilesThatTheirFileExtends) {
   EXPECT_EQ(SaidOfExtending(kSmallRecipe, "batch: {global_batch_size: 64}\n"),
             size + "global_samples` here: write global_samples: 64; batch.global_batch_size=; batch.global_samples=64");
   EXPECT_EQ(SaidOfExtending(kSmallRecipe, "batch: {global_batch_size: 64, global_samples: 8}\n"),
-            size + "batch.global_samples` here, which the recipe has: remove this; batch.global_batch_size=");
+            size + "batch.global_samples` here: 64; the recipe has 8: keep one of the two; batch.global_batch_size=");
   EXPECT_EQ(SaidOfExtending(std::string(kSmallRecipe) + "optimizer: {betas: [0.8, 0.9]}\n",
                             "optimizer: {adam_beta2: 0.98}\n"),
             "`adam_beta2` of Megatron-LM is `betas` here: write betas: [0.8, 0.98]; optimizer.adam_beta2=; "

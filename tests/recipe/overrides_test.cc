@@ -41,6 +41,27 @@ TEST(Overrides, ProblemsPointAtTheCommandLine) {
             "sequence_length\n");
 }
 
+// An item of a list has no name: it is said, with the list as it would be.
+TEST(Overrides, LeadIntoNoList) {
+  TempRecipes files;
+  const std::string path = files.Write(
+      "r.yaml", std::string(kSmallRecipe) + "optimizer: {parts: [{match: language, learning_rate: 1.0e-4}]}\n");
+  for (const std::string item : {"optimizer.parts.0.learning_rate", "optimizer.parts[0].learning_rate"}) {
+    Diagnostics problems;
+    const std::optional<Recipe> recipe = ReadRecipe(path, {item + "=2.0e-4"}, problems);
+    ASSERT_EQ(problems.as_found().size(), 1u) << item;
+    EXPECT_EQ(
+        problems.as_found()[0].message,
+        "\"" + item +
+            "=2.0e-4\" leads into a list: `optimizer.parts` is one value, and an override cannot change its items");
+    EXPECT_EQ(problems.as_found()[0].help,
+              "write the whole list: optimizer.parts=[{match: language, learning_rate: 2.0e-4}], or change it in the "
+              "recipe");
+    EXPECT_EQ(recipe->rate_parts.size(), 1u) << "left out";
+  }
+  EXPECT_EQ(MustRead(path, {"optimizer.parts=[{match: language, learning_rate: 2.0e-4}]"}).rate_parts.size(), 1u);
+}
+
 TEST(Overrides, AMissingKeyIsStillMissingInTheFile) {
   TempRecipes files;
   const std::string path = files.Write("r.yaml", "name: x\nbatch:\n  global_samples: 4\n");

@@ -38,7 +38,7 @@ int FindModule(const Recipe& recipe, const char* key, const Located<std::string>
                                           absl::StrCat("`", key, "` of a bridge: no module is named ", *name),
                                           near ? absl::StrCat("did you mean `", *near, "`?")
                                                : absl::StrCat("the modules are ", absl::StrJoin(names, ", ")));
-  if (near) problem.edits = {{"", *near}};
+  if (near) problem.edits = {{"", *near}}, problem.restates = true;
   return -1;
 }
 
@@ -188,7 +188,7 @@ bool CheckEncodersAreBridged(const Recipe& recipe, const std::set<int>& sources,
         diagnostics.Error(DiagnosticKind::kMissingBridge, module.name.where,
                           absl::StrCat("encoder ", *module.name, " has no bridge, so nothing reads its output"),
                           absl::StrCat("add ", bridge, " to bridges"));
-    if (recipe.bridges.empty()) problem.edits = {{"bridges", absl::StrCat("[", bridge, "]")}};
+    if (recipe.bridges.empty()) problem.edits = {{"bridges", absl::StrCat("[", bridge, "]")}}, problem.restates = true;
     fine = false;
   }
   return fine;

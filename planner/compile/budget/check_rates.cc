@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -111,6 +112,16 @@ std::string SamplesText(double count) {
   return text;
 }
 
+// The values with which there is room for both.
+std::string RoomForDecay(const LearningRateRecipe& recipe, const LearningRate& rate) {
+  const std::string end = recipe.decay_samples ? "decay_samples" : "train_samples, where the decay ends,";
+  if (!recipe.warmup_samples || rate.decay_samples < 1 || rate.warmup_samples < 0)
+    return "decay_samples counts from the start of training: make it larger, or the warmup shorter";
+  return absl::StrCat("decay_samples counts from the start of training, with the warmup: use warmup_samples up to ",
+                      rate.decay_samples - 1, ", or ", end, " of ", SamplesText(std::floor(rate.warmup_samples) + 1),
+                      " or more");
+}
+
 // decay_samples counts from the start of training, warmup included.
 bool CheckRoomForDecay(const LearningRateRecipe& recipe, const LearningRate& rate, const Location& budget,
                        Diagnostics& diagnostics) {
@@ -126,7 +137,7 @@ bool CheckRoomForDecay(const LearningRateRecipe& recipe, const LearningRate& rat
       diagnostics.Error(DiagnosticKind::kWarmupTooLong, where,
                         absl::StrCat("a warmup of ", SamplesText(rate.warmup_samples),
                                      " samples does not end before decay_samples, ", rate.decay_samples),
-                        "decay_samples counts from the start of training: make it larger, or the warmup shorter");
+                        RoomForDecay(recipe, rate));
   if (recipe.decay_samples && recipe.decay_samples->where.known() && recipe.warmup_samples) {
     problem.notes.push_back(
         {recipe.decay_samples->where, absl::StrCat("decay_samples is ", rate.decay_samples, " here")});

@@ -211,7 +211,7 @@ class PartChecks {
     const auto tell = [&](string help, const std::optional<string>& meant) {
       Diagnostic& problem = diagnostics_.Error(DiagnosticKind::kUnknownReference, match.where,
                                                Cat(Quoted(*match), " matches no parameter"), std::move(help));
-      if (meant) problem.edits = {{Cat("optimizer.parts[", index, "].match"), Yaml(*meant)}};
+      if (meant) problem.edits = {{Cat("optimizer.parts[", index, "].match"), Yaml(*meant)}}, problem.restates = true;
     };
     if (const std::optional<string> one = OfAllExperts(*match)) {
       return tell(Cat("the experts of a layer are one parameter, and have one rate: write ", Yaml(*one)), one);

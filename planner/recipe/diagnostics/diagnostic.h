@@ -54,6 +54,9 @@ struct Diagnostic {
   std::string help;
   std::vector<Note> notes = {};
   std::vector<Edit> edits = {};  // the first suggestion of the help, to be applied together; none: it is only in words
+  // Whether the edits say what the recipe says in the right words, or what alone is possible. Others choose a number
+  // for the author, or drop what is said: they are suggestions, which nobody makes unasked (docs/help.md#fixes).
+  bool restates = false;
 };
 
 // What stays of a message when a change of the recipe moves its numbers: whether a problem is still the same one.

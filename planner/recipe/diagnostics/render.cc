@@ -142,9 +142,10 @@ void AppendLint(std::string& out, const Diagnostic& lint, const Style& style) {
 // Locations in JSON always have the same keys, also if there is no location.
 void AddLocation(nlohmann::ordered_json& object, const Location& where) {
   object["file"] = where.file ? nlohmann::ordered_json(Printable(*where.file)) : nlohmann::ordered_json(nullptr);
-  object["line"] = where.line;
-  object["column"] = where.column;
-  object["length"] = where.known() ? where.length : 0;
+  const bool known = where.file && where.known();
+  object["line"] = known ? where.line : 0;
+  object["column"] = known ? where.column : 0;
+  object["length"] = known ? where.length : 0;
 }
 
 }  // namespace

@@ -49,8 +49,16 @@ std::string CoordinateText(const std::vector<int>& values) {
 
 int RanksPerNode(const Plan& plan) { return std::max(1, plan.cluster.gpus_per_node); }
 
+namespace {
+
+int NodesOfRanks(const Plan& plan) { return (plan.world_size + RanksPerNode(plan) - 1) / RanksPerNode(plan); }
+
+}  // namespace
+
+int NodesOf(const Plan& plan) { return std::max(plan.cluster.nodes, NodesOfRanks(plan)); }
+
 std::vector<NodeRun> NodeRuns(const Plan& plan, int single) {
-  const int nodes = (plan.world_size + RanksPerNode(plan) - 1) / RanksPerNode(plan);
+  const int nodes = NodesOfRanks(plan);
   std::vector<NodeRun> runs;
   std::vector<int> key;
   for (int node = 0; node < nodes; ++node) {

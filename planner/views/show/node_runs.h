@@ -18,6 +18,9 @@ struct NodeRun {
 // Ranks of a node; 1 or more, also for a plan without a cluster.
 int RanksPerNode(const Plan& plan);
 
+// The nodes of the cluster, and of ranks on CPUs as many as they take: `cluster.nodes` is no end for them.
+int NodesOf(const Plan& plan);
+
 // All nodes in order. A world of at most `single` nodes is not summarized: each node is a run of its own.
 std::vector<NodeRun> NodeRuns(const Plan& plan, int single);
 

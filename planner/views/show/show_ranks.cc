@@ -92,7 +92,7 @@ std::string BoxesText(const Plan& plan, size_t columns) {
 }  // namespace
 
 std::string ShowRanks(const Plan& plan, size_t width) {
-  std::string text = Counted(plan.world_size, "rank") + " on " + Counted(plan.cluster.nodes, "node") + " of " +
+  std::string text = Counted(plan.world_size, "rank") + " on " + Counted(NodesOf(plan), "node") + " of " +
                      std::to_string(plan.cluster.gpus_per_node) + " (gpu " + plan.cluster.gpu + ")\n\n";
   Table modules({"module", "ranks", "dense", "expert"});
   for (const Module& module : plan.modules) {

@@ -94,6 +94,16 @@ TEST(Render, ColorAddsOnlyEscapes) {
   EXPECT_EQ(colored, RenderText(problems.sorted(), texts, false));
 }
 
+// Of a value that was made up the file is not known, and its line says nothing.
+TEST(Render, JsonHasNoLineWithoutAFile) {
+  Diagnostics problems;
+  Location made_up;
+  made_up.line = 1, made_up.column = 7;
+  problems.Error(DiagnosticKind::kGridDoesNotFit, made_up, "m");
+  EXPECT_NE(RenderJson(problems.sorted()).dump().find(R"("file":null,"line":0,"column":0,"length":0)"),
+            std::string::npos);
+}
+
 TEST(Render, JsonHasTheDocumentedShape) {
   Diagnostics problems;
   Diagnostic& problem = problems.Error(DiagnosticKind::kGridDoesNotFit, At(3, 9, 1), "m", "h");

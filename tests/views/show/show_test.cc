@@ -89,6 +89,15 @@ TEST(ShowRanks, DrawsABoxForEachRankOfANode) {
                               "        │ tp0 dp1 ep2 │ tp1 dp1 ep3 │"));
 }
 
+// Ranks on CPUs may be more than the cluster has places for: they take as many nodes as they need.
+TEST(ShowRanks, CountsTheNodesThatItDraws) {
+  Plan plan = SixRanks();
+  plan.cluster.nodes = 1;
+  EXPECT_THAT(ShowRanks(plan), HasSubstr("6 ranks on 2 nodes of 4"));
+  plan.cluster.nodes = 3;
+  EXPECT_THAT(ShowRanks(plan), HasSubstr("6 ranks on 3 nodes of 4"));
+}
+
 TEST(ShowGroups, ListsMembersInOrder) {
   const ordered_json json = ShowGroupsJson(SixRanks());
   EXPECT_TRUE(json["groups"][0]["module"].is_null());

@@ -72,7 +72,9 @@ modules:
   radio_encoder: {placement: {ranks: 4}})",
      "Place modules without gaps between them. GPUs after the last module are allowed: they are idle (PW0212)."},
 
-    {kOutsideWorld, "A module needs ranks beyond the last GPU of the cluster.",
+    {kOutsideWorld,
+     "A module needs ranks beyond the last GPU of the cluster. Ranks on CPUs (`gpu: none`) have no such end: each node "
+     "takes gpus_per_node of them, and there are as many nodes as the ranks need, whatever `nodes` says.",
      R"(modules:
   language: {placement: {ranks: 8}})",
      R"(cluster: {nodes: 2}

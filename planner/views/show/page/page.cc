@@ -3,6 +3,7 @@
 #include "planner/base/paper/markup.h"
 #include "planner/base/paper/table.h"
 #include "planner/base/text/text.h"
+#include "planner/views/show/node_runs.h"
 
 namespace planwright {
 namespace {
@@ -13,7 +14,7 @@ constexpr const char* kSections[] = {"ranks", "groups", "bridges", "schedule", "
 std::string Header(const Plan& plan) {
   std::string text =
       Cat("<h1>", Escaped(plan.name), "</h1>\n<p class=\"soft\">", Counted(plan.world_size, "rank"), " on ",
-          Counted(plan.cluster.nodes, "node"), " of ", plan.cluster.gpus_per_node, " (gpu ", Escaped(plan.cluster.gpu),
+          Counted(NodesOf(plan), "node"), " of ", plan.cluster.gpus_per_node, " (gpu ", Escaped(plan.cluster.gpu),
           ") · precision ", Escaped(plan.precision), " · plan <code>", Escaped(plan.digest.substr(0, 12)),
           "</code> · Planwright ", Escaped(plan.tool_version), "</p>\n<nav>");
   for (const char* section : kSections) text += Cat("<a href=\"#", section, "\">", section, "</a>");
