@@ -109,6 +109,29 @@ TEST_F(OwnFiles, OfNoRunThatAreNotInTheWayStay) {
   Write("mine/job/head.json", "{}");
   const std::string launch = "launch " + recipe_ + " --local --yes --executor " + InBuild("bin/fake_rank");
   const ProgramResult ran = Plan(launch + " --run-dir " + folder_ + "/mine");
+// Weights or shards: with the files of a run among them they would count as a run from then on.
+TEST_F(OwnFiles, OfAnotherFolderHaveNoRunAmongThem) {
+  std::filesystem::create_directories(folder_ + "/hf");
+  Write("hf/config.json", "{}");
+  Write("hf/model.safetensors", "mine\n");
+  const std::string launch = "launch " + recipe_ + " --yes --executor " + InBuild("bin/fake_rank") + " --run-dir ";
+  for (const std::string more : {" --local", " --local checkpoint.every_steps=2", " --slurm", " --slurm --dry-run"}) {
+    SCOPED_TRACE(more);
+    const ProgramResult refused = Plan(launch + folder_ + "/hf" + more);
+    EXPECT_EQ(refused.status, kExitUsage) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("/hf is no run directory, and it is not empty: it has config.json, "
+                                       "model.safetensors; a run begins in a new or an empty folder"));
+    EXPECT_EQ(std::distance(std::filesystem::recursive_directory_iterator(folder_ + "/hf"), {}), 2);
+  }
+  std::filesystem::create_symlink("nowhere", folder_ + "/link");
+  EXPECT_THAT(Plan(launch + folder_ + "/link --local").err, HasSubstr("/link is a link to nowhere"));
+  // Into a file of the folder goes what the launch says, warnings before all else.
+  std::filesystem::create_directories(folder_ + "/mine");
+  const ProgramResult ran =
+      Shell(InBuild("bin/plan") + " " + launch + folder_ + "/mine --local > " + folder_ + "/mine/output.txt 2>&1");
+  EXPECT_EQ(ran.status, kExitSuccess) << Read("mine/output.txt");
+}
+
   EXPECT_EQ(ran.status, kExitSuccess) << ran.err;
   for (const char* name : {"notes.txt", "r.yaml", "logs/slurm-7.out"})
     EXPECT_EQ(Read(std::string("mine/") + name), "mine\n");

@@ -99,7 +99,7 @@ TEST_F(Storage, ThatIsFullBeforeTheLaunch) {
   if (!MayMount()) GTEST_SKIP() << "mounting is not permitted here";
   ASSERT_TRUE(MountMemory(RunDir(), "64k"));
   {
-    std::ofstream file(RunDir() + "/filler", std::ios::binary);
+    std::ofstream file(RunDir() + "/.filler", std::ios::binary);
     for (const std::string chunk(1 << 12, 'x'); file;) file << chunk << std::flush;
   }
   const Ended ended = Run(2);

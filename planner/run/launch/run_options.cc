@@ -30,6 +30,8 @@ absl::Status CheckRun(const Plan& plan, const RunOptions& options) {
   if (absl::Status there = VariablesOfRecipe(plan.launch, options.passed_on).status(); !there.ok()) return there;
   if (absl::Status free = CheckFreeForRun(options.run_dir); !free.ok()) return free;
   if (!options.probe_dir.empty()) {
+  // Not in a life: an index, or the files of a job, may have been written into the folder since.
+  if (absl::Status free = CheckNoOtherFolder(options.run_dir); !free.ok()) return free;
     if (absl::Status free = CheckFreeForProbe(options.probe_dir); !free.ok()) return free;
   }
   if (options.profile) {
