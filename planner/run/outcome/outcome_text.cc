@@ -15,7 +15,11 @@ std::string OutcomeText(const Outcome& outcome) {
   std::string notes;
   for (const SlowRank& one : outcome.slow) notes += "note: " + SlowRankText(one) + "\n";
   for (const std::string& line : VariablesThatDiffer(outcome.environment)) notes += "note: environment: " + line + "\n";
-  if (!outcome.failure) return notes + outcome.cause + "\n";
+  if (!outcome.failure) {
+    // Of no rank: files that could not be written, or ranks that could not be started.
+    const bool error = outcome.exit_code == kExitStorage || outcome.exit_code == kExitUsage;
+    return notes + (error ? "error: " : "") + outcome.cause + "\n";
+  }
   const Failure& failure = *outcome.failure;
   std::string text = "error: " + outcome.cause + " on " + failure.host + "\n";
   if (!failure.message.empty()) text += "  " + failure.message + "\n";
