@@ -47,6 +47,15 @@ TEST_F(OwnFiles, OtherFilesAreNeverReplaced) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/man/plan.1")) << "a page was written before all were looked at";
 }
 
+// Before minutes go into the parts of a profile.
+TEST_F(OwnFiles, OfAMeasurementCanBeWritten) {
+  std::filesystem::create_directories(folder_ + "/hf");
+  const ProgramResult refused = Plan("measure " + recipe_ + " -o " + folder_ + "/hf");
+  EXPECT_EQ(refused.status, kExitUsage) << refused.err;
+  EXPECT_EQ(refused.err, "error: " + folder_ + "/hf is a folder: -o names the file of the profile\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/hf.parts"));
+}
+
 TEST_F(OwnFiles, AreWrittenAgain) {
   const std::string file = folder_ + "/p.json", copy = Write("r.yaml", "extends: [" + recipe_ + "]\nname: r\n");
   EXPECT_EQ(Plan("compile " + copy + " -o " + copy).status, kExitUsage);
@@ -100,15 +109,6 @@ TEST_F(OwnFiles, OfNoRunAreNotTouchedByALaunch) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/mine"));
 }
 
-// Files that no run writes, folders that are empty, and a lock that a launch left that ended at once.
-TEST_F(OwnFiles, OfNoRunThatAreNotInTheWayStay) {
-  std::filesystem::create_directories(folder_ + "/mine/logs");
-  std::filesystem::create_directories(folder_ + "/mine/job");
-  for (const char* name : {"notes.txt", "r.yaml", "logs/slurm-7.out"}) Write(std::string("mine/") + name, "mine\n");
-  Write("mine/lock", "process 7 on node");
-  Write("mine/job/head.json", "{}");
-  const std::string launch = "launch " + recipe_ + " --local --yes --executor " + InBuild("bin/fake_rank");
-  const ProgramResult ran = Plan(launch + " --run-dir " + folder_ + "/mine");
 // Weights or shards: with the files of a run among them they would count as a run from then on.
 TEST_F(OwnFiles, OfAnotherFolderHaveNoRunAmongThem) {
   std::filesystem::create_directories(folder_ + "/hf");
@@ -132,6 +132,15 @@ TEST_F(OwnFiles, OfAnotherFolderHaveNoRunAmongThem) {
   EXPECT_EQ(ran.status, kExitSuccess) << Read("mine/output.txt");
 }
 
+// Files that no run writes, folders that are empty, and a lock that a launch left that ended at once.
+TEST_F(OwnFiles, OfNoRunThatAreNotInTheWayStay) {
+  std::filesystem::create_directories(folder_ + "/mine/logs");
+  std::filesystem::create_directories(folder_ + "/mine/job");
+  for (const char* name : {"notes.txt", "r.yaml", "logs/slurm-7.out"}) Write(std::string("mine/") + name, "mine\n");
+  Write("mine/lock", "process 7 on node");
+  Write("mine/job/head.json", "{}");
+  const std::string launch = "launch " + recipe_ + " --local --yes --executor " + InBuild("bin/fake_rank");
+  const ProgramResult ran = Plan(launch + " --run-dir " + folder_ + "/mine");
   EXPECT_EQ(ran.status, kExitSuccess) << ran.err;
   for (const char* name : {"notes.txt", "r.yaml", "logs/slurm-7.out"})
     EXPECT_EQ(Read(std::string("mine/") + name), "mine\n");
