@@ -58,7 +58,7 @@ CliCommand AgentCommand() {
   command.details =
       "`plan launch --agents` names the file, and `plan launch --slurm` starts agents by itself. An agent runs until\n"
       "its head ends it. If the head is lost, it ends its ranks and exits with 10.\n";
-  command.examples = {{"plan agent runs/toy/head.json", "on each node, after `plan launch --agents` said so"}};
+  command.examples = {{"plan agent runs/toy/job/head.json", "on each node, after `plan launch --agents` said so"}};
   command.see_also = {"launch"}, command.pages = {"docs/agents.md"};
   command.runs = true;
   return command;

@@ -77,6 +77,12 @@ int Evaluate(const EvaluateFlags& flags) {
   of_recipe.words.erase(of_recipe.words.begin());
   absl::StatusOr<RecipeWords> words = SplitWords(of_recipe, {});
   if (!words.ok()) return UsageError(words.status());
+  if (words->path.ends_with(".json")) {
+    return UsageError(
+        Printable(words->path) +
+        " is a compiled plan, whose weights are fixed; with those of a checkpoint its recipe is compiled: "
+        "give the recipe (.yaml)");
+  }
   RunOptions options = flags.run;
   const absl::StatusOr<NamedCheckpoint> named = FindCheckpoint(flags.words[0]);
   if (!named.ok()) return FailedWeights(named.status(), "");
@@ -155,9 +161,10 @@ CliCommand EvaluateCommand() {
       JsonOption("print the losses, or the comparison, for scripts"),
   };
   command.details =
-      "CHECKPOINT is a checkpoint, or a run directory, which means its newest one. RECIPE has the model of the\n"
-      "checkpoint; its layout and its precision may be others. Its ranks run on this machine, load weights alone,\n"
-      "and evaluate once. Nothing is trained, and nothing is written to the run of the checkpoint.\n"
+      "CHECKPOINT is a checkpoint, or a run directory, which means its newest one. RECIPE is a recipe, not a compiled\n"
+      "plan. It has the model of the checkpoint; its layout and its precision may be others. Its ranks run on this\n"
+      "machine, load weights alone, and evaluate once. Nothing is trained, and nothing is written to the run of the\n"
+      "checkpoint.\n"
       "\n"
       "With --against, the weights are those of CHECKPOINT or, without one, of `initialize` of the recipe. Neither "
       "its\n"

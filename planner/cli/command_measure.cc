@@ -267,6 +267,16 @@ absl::StatusOr<ProbedBase> BaseOf(const MeasureFlags& flags) {
   return ProbedBase{*std::move(profile), path};
 }
 
+// Before minutes go into parts: whether the file can have the profile. Folders above it are made with the parts.
+absl::Status CheckOutput(const std::string& file) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    return absl::InvalidArgumentError(file + " is a folder: -o names the file of the profile");
+  ABSL_RETURN_IF_ERROR(CheckOnlyOwn(file, "profile: -o names the file of the profile", BeginsProfile));
+  const std::filesystem::path above = std::filesystem::path(file).parent_path();
+  return above.empty() || std::filesystem::exists(above, error) ? CheckNamedFile(file) : absl::OkStatus();
+}
+
 int Measure(const MeasureFlags& flags) {
   if (absl::Status status = CheckWay(flags); !status.ok()) return UsageError(status);
   if (flags.output.empty()) return UsageError("nothing says where to write the profile: give -o PROFILE.json");
@@ -278,8 +288,7 @@ int Measure(const MeasureFlags& flags) {
     if (std::filesystem::equivalent(recipe.path, options.output, error))
       return UsageError(options.output + " is the recipe: -o names the file of the profile");
   }
-  const absl::Status own = CheckOnlyOwn(options.output, "profile: -o names the file of the profile", BeginsProfile);
-  if (!own.ok()) return UsageError(own);
+  if (const absl::Status fit = CheckOutput(options.output); !fit.ok()) return UsageError(fit);
   if (!flags.probe.empty()) {
     absl::StatusOr<ProbedBase> base = BaseOf(flags);
     if (!base.ok()) return UsageError(base.status());

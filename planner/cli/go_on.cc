@@ -95,7 +95,7 @@ std::string SubmitAgain(const std::string& program, const std::string& run_dir, 
 
 std::string GoOnText(const Plan& plan, const RunOptions& options, const Outcome& outcome, const std::string& command) {
   // The same command would end in the same way: the message says what to change.
-  static const std::set<int> kAsBefore = {kExitInvalid, kExitUsage, kExitDamaged};
+  static const std::set<int> kAsBefore = {kExitInvalid, kExitDamaged};
   if (outcome.exit_code == kExitReplaced || kAsBefore.contains(outcome.exit_code)) return "";
   const bool done = outcome.exit_code == kExitSuccess;
   if (done && !StoppedEarly(plan, options, outcome)) return "";
@@ -103,12 +103,16 @@ std::string GoOnText(const Plan& plan, const RunOptions& options, const Outcome&
   if (done && !options.replay_routing.empty() &&
       !CheckReplayRouting(plan, plan.budget.steps, options.replay_routing).ok())
     return "";
+  const int64_t step = plan.checkpoint.every_steps == 0 ? 0 : NewestStep(options.run_dir);
+  // The same command would fail again until a file or an option is mended; what was trained before is kept.
+  const bool input = outcome.exit_code == kExitUsage;
+  if (input && step == 0) return "";
   if (plan.checkpoint.every_steps == 0) {
     return done ? "" : "nothing was kept to go on from: with checkpoint.every_steps=N a run keeps checkpoints\n";
   }
-  const int64_t step = NewestStep(options.run_dir);
   const bool by_numbers = outcome.exit_code == kExitNumerics || outcome.exit_code == kExitDiverged;
   return absl::StrCat(
+      input ? "once that is mended, " : "",
       step > 0 ? absl::StrCat("to go on after step ", step) : "no checkpoint was written; to begin again",
       done ? absl::StrCat(" of ", plan.budget.steps) : "",
       by_numbers ? "; with this recipe the same will happen again" : "", ":\n  ", command, "\n");

@@ -24,7 +24,8 @@ std::string SubmitAgain(const std::string& program, const std::string& run_dir, 
                         bool stopped_early);
 
 // "to go on after step 4:\n  COMMAND\n". What else can be done where nothing was kept. Empty: the run is done, a newer
-// life has begun, or the same command would fail again (words, recipe or checkpoints must change first).
+// life has begun, or the same command would fail again (words, recipe or checkpoints must change first); after input
+// that cannot be used, the command is for when that is mended, if there is a checkpoint.
 std::string GoOnText(const Plan& plan, const RunOptions& options, const Outcome& outcome, const std::string& command);
 
 }  // namespace planwright

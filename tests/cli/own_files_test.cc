@@ -47,6 +47,15 @@ TEST_F(OwnFiles, OtherFilesAreNeverReplaced) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/man/plan.1")) << "a page was written before all were looked at";
 }
 
+// Before minutes go into the parts of a profile.
+TEST_F(OwnFiles, OfAMeasurementCanBeWritten) {
+  std::filesystem::create_directories(folder_ + "/hf");
+  const ProgramResult refused = Plan("measure " + recipe_ + " -o " + folder_ + "/hf");
+  EXPECT_EQ(refused.status, kExitUsage) << refused.err;
+  EXPECT_EQ(refused.err, "error: " + folder_ + "/hf is a folder: -o names the file of the profile\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/hf.parts"));
+}
+
 TEST_F(OwnFiles, AreWrittenAgain) {
   const std::string file = folder_ + "/p.json", copy = Write("r.yaml", "extends: [" + recipe_ + "]\nname: r\n");
   EXPECT_EQ(Plan("compile " + copy + " -o " + copy).status, kExitUsage);
@@ -98,6 +107,29 @@ TEST_F(OwnFiles, OfNoRunAreNotTouchedByALaunch) {
   EXPECT_EQ(refused.status, kExitUsage) << refused.err;
   EXPECT_THAT(refused.err, HasSubstr("/probe/gradients_last.safetensors is in the way"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/mine"));
+}
+
+// Weights or shards: with the files of a run among them they would count as a run from then on.
+TEST_F(OwnFiles, OfAnotherFolderHaveNoRunAmongThem) {
+  std::filesystem::create_directories(folder_ + "/hf");
+  Write("hf/config.json", "{}");
+  Write("hf/model.safetensors", "mine\n");
+  const std::string launch = "launch " + recipe_ + " --yes --executor " + InBuild("bin/fake_rank") + " --run-dir ";
+  for (const std::string more : {" --local", " --local checkpoint.every_steps=2", " --slurm", " --slurm --dry-run"}) {
+    SCOPED_TRACE(more);
+    const ProgramResult refused = Plan(launch + folder_ + "/hf" + more);
+    EXPECT_EQ(refused.status, kExitUsage) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("/hf is no run directory, and it is not empty: it has config.json, "
+                                       "model.safetensors; a run begins in a new or an empty folder"));
+    EXPECT_EQ(std::distance(std::filesystem::recursive_directory_iterator(folder_ + "/hf"), {}), 2);
+  }
+  std::filesystem::create_symlink("nowhere", folder_ + "/link");
+  EXPECT_THAT(Plan(launch + folder_ + "/link --local").err, HasSubstr("/link is a link to nowhere"));
+  // Into a file of the folder goes what the launch says, warnings before all else.
+  std::filesystem::create_directories(folder_ + "/mine");
+  const ProgramResult ran =
+      Shell(InBuild("bin/plan") + " " + launch + folder_ + "/mine --local > " + folder_ + "/mine/output.txt 2>&1");
+  EXPECT_EQ(ran.status, kExitSuccess) << Read("mine/output.txt");
 }
 
 // Files that no run writes, folders that are empty, and a lock that a launch left that ended at once.

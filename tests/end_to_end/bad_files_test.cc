@@ -102,7 +102,7 @@ TEST_F(BadFiles, OfSamples) {
   ExpectRefused(shards, kExitInvalid, path, "there is no file");
   std::ofstream(path) << std::string(700, 'x');
   ExpectRefused(shards, kExitInvalid, path, "is no tar file");
-  ExpectRefused({recorded}, kExitUsage, path, "a header of");
+  ExpectRefused({recorded}, kExitUsage, path, "it is no safetensors file");
 }
 
 TEST_F(BadFiles, OfChoices) {

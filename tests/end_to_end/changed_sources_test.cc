@@ -177,7 +177,8 @@ TEST_F(ChangedSources, OtherDocumentsOfTheSameSizeAndTimeAreFound) {
   EXPECT_THAT(read.output,
               AllOf(HasSubstr(path + ": document the se: its text is not what was there when the index was "
                                      "made, though its file has the size that it had: run `plan data index "
-                                     "--anew` with the recipe")));
+                                     "--anew` with the recipe"),
+                    HasSubstr("once that is mended, to go on after step 2:\n  ")));
   replace("tho second of", "the second of");
 
   fs::remove_all(RunDir());

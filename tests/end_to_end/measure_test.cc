@@ -188,6 +188,13 @@ TEST_F(Measure, AProbeScalesAProfile) {
   EXPECT_THAT(refusal({"measure", kTiny, "--probe", base_path, "-o", other, "--slurm"}), HasSubstr("not --slurm"));
   EXPECT_THAT(refusal({"measure", kTiny, "--probe", InSource("recipes/profiles/h200_sxm.json"), "-o", other}),
               HasSubstr("was measured on h200_sxm, and the recipe runs on CPU ranks"));
+  // What is known only once the probe has run: its parts are of no use to anybody.
+  DeviceProfile of_another = *base;
+  of_another.device = "another processor";
+  std::ofstream(folder_ + "/another.json") << WriteProfile(of_another);
+  EXPECT_THAT(refusal({"measure", kTiny, "--probe", folder_ + "/another.json", "-o", other}),
+              HasSubstr("was measured on another processor, and this device is "));
+  EXPECT_FALSE(fs::exists(other + ".parts"));
   EXPECT_FALSE(fs::exists(other));
 }
 

@@ -77,6 +77,11 @@ TEST_F(PlanEvaluate, RefusesWhatItCannotEvaluate) {
   EXPECT_THAT(busy.output, HasSubstr(RunDir() + " is not empty; choose another --run-dir"));
   EXPECT_EQ(Curve(), curve);
 
+  const Ended compiled = Evaluate(RunDir() + "/plan.json", {});
+  EXPECT_EQ(compiled.status, kExitUsage);
+  EXPECT_THAT(compiled.output, AllOf(HasSubstr("/plan.json is a compiled plan, whose weights are fixed"),
+                                     HasSubstr("give the recipe (.yaml)")));
+
   const Ended ended = Evaluate(Recipe(), {Sets(8), "models.hybrid_moe_tiny.hidden=128"});
   EXPECT_EQ(ended.status, kExitUsage);
   const std::string first = "error: the weights do not fit the plan:\n  " + Checkpoints();

@@ -86,6 +86,9 @@ TEST_F(Storage, ThatIsFullForAllFiles) {
   EXPECT_EQ(ended.status, kExitStorage) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("No space left on device"));
   EXPECT_THAT(ended.output, HasSubstr("error: rank "));
+  // The log had room for a line.
+  for (const char* command : {"status", "report"})
+    EXPECT_THAT(Plan({command, RunDir()}).output, HasSubstr("ended with exit status 15: rank "));
   fs::remove(filler);
   const size_t steps = Curve().size() + 2;
   const Ended again = Run(static_cast<int>(steps));
@@ -99,12 +102,12 @@ TEST_F(Storage, ThatIsFullBeforeTheLaunch) {
   if (!MayMount()) GTEST_SKIP() << "mounting is not permitted here";
   ASSERT_TRUE(MountMemory(RunDir(), "64k"));
   {
-    std::ofstream file(RunDir() + "/filler", std::ios::binary);
+    std::ofstream file(RunDir() + "/.filler", std::ios::binary);
     for (const std::string chunk(1 << 12, 'x'); file;) file << chunk << std::flush;
   }
   const Ended ended = Run(2);
   EXPECT_EQ(ended.status, kExitStorage) << ended.output;
-  EXPECT_THAT(ended.output, ContainsRegex("cannot write " + RunDir() + "/.*: No space left on device"));
+  EXPECT_THAT(ended.output, ContainsRegex("error: cannot write " + RunDir() + "/.*: No space left on device"));
 }
 
 TEST_F(Storage, ThatIsFullForTheOutcome) {

@@ -280,6 +280,20 @@ class FromPhotos(unittest.TestCase):
         (bare / "prepared.json").unlink()
         self.refused(f"{init} 'bare/*.tar'", 2, "there is no prepared.json beside bare/shards-000000.tar")
 
+    def test_names_of_folders(self):
+        """A folder may have any name, and a source may not."""
+        for name, source in (("my shards", "my_shards"), ("dätä", "d_t_"), (".hidden", "_hidden"),
+                             ("s" * 70, "s" * 60)):
+            self.copied("shards", name)
+            done = self.shell(f"{INIT} --evaluation '{name}' precision.params=fp32 data.max_patches=4"
+                              .replace("--data shards", f"--data '{name}'"), self.at)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            names = re.findall(r"\{name: \"?([^,\"]+)\"?, kind: webdataset", done.stdout)
+            self.assertEqual(names, [source] * 2, done.stdout)
+        self.copied("shards", "data [1]{2}")
+        self.refused("plan init --weights nano --encoder radio --gpus 2 --data 'data [1]{2}'", 2,
+                     r"data [1]{2} has one of * ? [ { } \ in its name", "rename the folder, or give a link to it")
+
     def test_messages_of_a_package_name_its_program(self):
         with tempfile.TemporaryDirectory() as holder:
             shutil.copy(BUILD / "bin/plan", holder)

@@ -1,5 +1,6 @@
 #include "planner/cli/first/folders_and_shards.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -18,6 +19,7 @@
 #include "planner/data/samples/shard_list.h"
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/import_folder.h"
+#include "planner/plan/source_rules.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
@@ -164,6 +166,21 @@ std::vector<std::string> PatternsOf(const std::string& text) {
   return patterns;
 }
 
+// The name of a folder as one of a source: what such a name cannot have becomes `_`, a letter of several bytes one.
+std::string SourceNameOf(const std::string& folder) {
+  constexpr size_t kLongest = 60;  // a second one of the name gets a number
+  std::string name;
+  for (const char c : folder) {
+    const bool more_of_letter = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+    if (more_of_letter) continue;
+    const bool good = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+    name += good ? c : '_';
+  }
+  name.resize(std::min(name.size(), kLongest));
+  if (!name.empty() && name[0] == '.') name[0] = '_';
+  return IsSourceName(name) ? name : "shards";
+}
+
 // A source of `word`, which `option` names.
 absl::StatusOr<PreparedShards> ReadShards(const std::string& option, const std::string& word,
                                           const std::string& weights) {
@@ -175,6 +192,11 @@ absl::StatusOr<PreparedShards> ReadShards(const std::string& option, const std::
   if (fs::is_directory(word, error)) {
     if (!fs::exists(fs::path(word) / kPreparedFile, error))
       return absl::InvalidArgumentError(absl::StrCat(named, NoShardsIn(word, asked)));
+    if (word.find_first_of("*?[{}\\") != std::string::npos) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(named, " has one of * ? [ { } \\ in its name, which are patterns where a recipe names shards: ",
+                       "rename the folder, or give a link to it"));
+    }
     shards.pattern = (fs::path(word) / "*.tar").string();
   } else if (!absl::EndsWith(word, ".tar") && word.find_first_of("*?[{") == std::string::npos) {
     return absl::InvalidArgumentError(fs::exists(word, error)
@@ -212,7 +234,7 @@ absl::StatusOr<PreparedShards> ReadShards(const std::string& option, const std::
   // Of a part of the shards images are not counted: as many as their documents have of all.
   shards.images = static_cast<int64_t>(static_cast<double>(ImagesOf(*shards.prepared)) *
                                        static_cast<double>(shards.documents) / static_cast<double>(all));
-  shards.name = fs::path(*folders.begin()).filename().string();
+  shards.name = SourceNameOf(fs::path(*folders.begin()).filename().string());
   return shards;
 }
 

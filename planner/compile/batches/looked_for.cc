@@ -100,7 +100,8 @@ LookedFor::Shards LookedFor::LookFor(const std::string& base, const std::string&
     if (opened >= most_opened) continue;
     ++opened, ++opened_;
     if (BeginsAsTar(path)) continue;
-    const std::string other = OtherThan(path);
+    std::error_code error;
+    const std::string other = fs::is_empty(path, error) ? "no tar file: it is empty" : OtherThan(path);
     shards.wrong = absl::StrCat(file, " is ", other.empty() ? "no tar file: its first header is damaged" : other);
     return shards;
   }

@@ -13,6 +13,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/process/prepare_command.h"
 #include "planner/base/text/utf8.h"
@@ -56,10 +57,34 @@ class SourceFiles {
   }
 
   const std::vector<Found>& found() const { return found_; }
-  bool unreadable() const { return unreadable_; }  // some prepared.json is
-  bool not_here() const { return not_here_; }      // some folder is not on this machine
+  bool unreadable() const { return unreadable_; }      // some prepared.json is
+  bool not_here() const { return !missing_.empty(); }  // some folder is not on this machine
+
+  // `left`: the keys that the recipe leaves to files of these folders, "`pad_token`"; empty: none. Without them no plan
+  // can be made, whatever the machine is for.
+  void TellMissing(const std::vector<std::string>& left) {
+    for (const Missing& one : missing_) {
+      const std::string what = absl::StrCat("the folder ", one.folder, " is not on this machine");
+      if (left.empty()) {
+        diagnostics_.Warning(kDataNotHere, one.named.where, absl::StrCat(what, ", so ", *one.named, " is not checked"),
+                             "check the recipe where the data is, or silence this lint");
+      } else {
+        diagnostics_.Error(
+            kDataFile, one.named.where,
+            absl::StrCat(what, ", and the recipe leaves ", absl::StrJoin(left, ", "), " to its prepared.json"),
+            absl::StrCat("correct the name: paths are relative to ", one.base.empty() ? "the working folder" : one.base,
+                         "; if the data is on another machine, check the recipe there, or add the ids to it"));
+      }
+    }
+  }
 
  private:
+  // A folder that is not here.
+  struct Missing {
+    std::string folder, base;
+    Located<std::string> named;
+  };
+
   // `names`: of this source so far, as braces make them.
   void CheckShards(const Located<std::string>& pattern, int64_t& names) {
     if (IsNotMounted("shards", pattern)) return;
@@ -106,8 +131,11 @@ class SourceFiles {
   }
 
   void Tell(const std::string& wrong, const std::string& missing_folder, const Located<std::string>& named) {
-    if (!missing_folder.empty()) return NotHere(missing_folder, named);
-    if (!wrong.empty()) Wrong(named.where, wrong);
+    if (!missing_folder.empty()) {
+      missing_.push_back({missing_folder, base_, named});
+    } else if (!wrong.empty()) {
+      Wrong(named.where, wrong);
+    }
   }
 
   // Then the help that a path is relative to a folder would mislead.
@@ -121,13 +149,6 @@ class SourceFiles {
   void Wrong(const Location& where, std::string message) {
     diagnostics_.Error(kDataFile, where, std::move(message),
                        absl::StrCat("paths are relative to ", base_.empty() ? "the working folder" : base_));
-  }
-
-  void NotHere(const std::string& folder, const Located<std::string>& named) {
-    not_here_ = true;
-    diagnostics_.Warning(kDataNotHere, named.where,
-                         absl::StrCat("the folder ", folder, " is not on this machine, so ", *named, " is not checked"),
-                         "check the recipe where the data is, or silence this lint");
   }
 
   // Once for each folder.
@@ -158,7 +179,8 @@ class SourceFiles {
   Diagnostics& diagnostics_;
   std::set<std::string> folders_;
   std::vector<Found> found_;
-  bool unreadable_ = false, not_here_ = false;
+  std::vector<Missing> missing_;
+  bool unreadable_ = false;
 };
 
 std::string TextOf(const std::string& digest) { return digest.empty() ? "none" : digest; }
@@ -255,6 +277,19 @@ void TakeId(const std::vector<Found>& all, int64_t Prepared::*field, std::option
   if (!into && Says(found.file.get()->*field)) into = Located<int64_t>(found.file.get()->*field, found.where);
 }
 
+// The token ids that neither the recipe nor its shards have said.
+std::vector<std::string> IdsLeft(const Recipe& recipe) {
+  const DataRecipe& data = recipe.data;
+  const bool images = std::any_of(recipe.modules.begin(), recipe.modules.end(), [](const ModuleRecipe& module) {
+    return AllKnown(module.model.kind) && !CarriesLoss(module.model);
+  });
+  std::vector<std::string> left;
+  if (!data.image_token && images) left.emplace_back("`image_token`");
+  if (!data.pad_token) left.emplace_back("`pad_token`");
+  if (!data.end_token) left.emplace_back("`end_token`");
+  return left;
+}
+
 // Ids without a prepared.json beside them say no digest, so that one of the recipe is compared with nothing. (Shards
 // must have one.)
 void LintDigests(const DataRecipe& data, Diagnostics& diagnostics) {
@@ -297,15 +332,18 @@ Recipe WithPreparedIds(const Recipe& recipe, LookedFor& looked_for, Diagnostics&
     for (const EvaluationSetRecipe& set : recipe.evaluation->sets) files.Check(set.sources);
   }
   if (files.unreadable()) whole.damaged.insert(kPreparedDamaged);
-  if (files.found().empty()) {
-    if (!files.unreadable() && !files.not_here()) LintDigests(recipe.data, diagnostics);
-    return whole;
+  if (!files.found().empty()) {
+    CompareWithEachOther(files.found(), diagnostics);
+    CompareWithRecipe(files.found(), recipe, diagnostics);
+    TakeId(files.found(), &Prepared::image, whole.data.image_token);
+    TakeId(files.found(), &Prepared::pad, whole.data.pad_token);
+    TakeId(files.found(), &Prepared::end, whole.data.end_token);
+  } else if (!files.unreadable() && !files.not_here()) {
+    LintDigests(recipe.data, diagnostics);
   }
-  CompareWithEachOther(files.found(), diagnostics);
-  CompareWithRecipe(files.found(), recipe, diagnostics);
-  TakeId(files.found(), &Prepared::image, whole.data.image_token);
-  TakeId(files.found(), &Prepared::pad, whole.data.pad_token);
-  TakeId(files.found(), &Prepared::end, whole.data.end_token);
+  const std::vector<std::string> left = TextIsBytes(recipe.data) ? std::vector<std::string>() : IdsLeft(whole);
+  files.TellMissing(left);
+  if (files.not_here() && !left.empty()) whole.damaged.insert(kPreparedDamaged);
   return whole;
 }
 

@@ -202,8 +202,11 @@ class Run:
             raise Problems(problems)
         check_unchanged(before)
         if not counts.documents:
-            raise Problem("INPUT", "there is no document in it" +
-                          (f": {counted(number, 'document')} refused" if number else ""), "look at the files")
+            inputs = self._options.inputs
+            raise Problem(", ".join(inputs[:3]) + (f" and {len(inputs) - 3:,} more" if len(inputs) > 3 else ""),
+                          "there is no document in " + ("it" if len(inputs) == 1 else "them") +
+                          (f": {counted(number, 'document')} refused" if number else ""),
+                          "look at the " + ("file" if len(inputs) == 1 else "files"))
         if refused:
             with open(os.path.join(part, "refused.jsonl"), "w", encoding="utf-8") as file:
                 file.writelines(json.dumps(entry, ensure_ascii=False) + "\n" for entry in refused)

@@ -8,6 +8,7 @@
 #include "planner/base/digest/crc32.h"
 #include "planner/data/pictures/picture_end.h"
 #include "planner/data/samples/open_files.h"
+#include "planner/data/samples/outside_images.h"
 #include "planner/data/samples/tar_file.h"
 
 namespace planwright {
@@ -105,7 +106,7 @@ absl::StatusOr<std::string> ReadImage(const PlainFile& file, const ImageRecord& 
   const std::string_view all = *bytes;
   const size_t end = std::min<size_t>(all.size(), kPictureEnd);
   if (CheckOfEnds(all.substr(0, kPictureBegin), all.substr(all.size() - end)) != check.ends)
-    return Another(absl::StrCat("its image in ", file.path()));
+    return Another(absl::StrCat("its image in ", PlainPath(file.path())));
   return bytes;
 }
 
@@ -117,7 +118,7 @@ absl::Status CompareImage(const PlainFile& file, const ImageRecord& image, const
   const absl::StatusOr<std::string> last = ReadBytesAt(file, offset + bytes - end, end);
   if (!last.ok()) return last.status();
   return CheckOfEnds(*first, *last) == check.ends ? absl::OkStatus()
-                                                  : Another(absl::StrCat("its image in ", file.path()));
+                                                  : Another(absl::StrCat("its image in ", PlainPath(file.path())));
 }
 
 }  // namespace planwright

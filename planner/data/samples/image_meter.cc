@@ -15,6 +15,7 @@
 #include "planner/data/pictures/orientation.h"
 #include "planner/data/pictures/picture_end.h"
 #include "planner/data/samples/document_check.h"
+#include "planner/data/samples/outside_images.h"
 
 namespace planwright {
 namespace {
@@ -81,7 +82,8 @@ absl::StatusOr<MeasuredImage> ImageMeter::Refer(const ImageReference& reference,
                                                 std::vector<NamedFile>& files) {
   const std::string path = FromBase(reference), at = PathOf(reference);
   const bool in_tar = !reference.member.empty();
-  const std::string what = absl::StrCat("its image ", number, ", ", at, in_tar ? ", member " : "", reference.member);
+  const std::string what =
+      absl::StrCat("its image ", number, ", ", Shown(at), in_tar ? ", member " : "", reference.member);
   TarMember member;
   if (in_tar) {
     const absl::StatusOr<std::shared_ptr<const TarMembers>> members = tars_.Get(at);
@@ -121,6 +123,13 @@ std::string ImageMeter::FromBase(const ImageReference& reference) const {
 
 std::string ImageMeter::PathOf(const ImageReference& reference) const {
   return ResolvePath(base_, FromBase(reference));
+}
+
+std::string ImageMeter::Shown(const std::string& path) {
+  const size_t name = path.rfind('/') + 1;  // 0: it is in no folder
+  if (const std::string folder = path.substr(0, name); folder != folder_)
+    folder_ = folder, plain_folder_ = folder.empty() ? "" : PlainPath(folder);
+  return plain_folder_ + path.substr(name);
 }
 
 void ImageMeter::Forget(size_t files) {

@@ -59,12 +59,15 @@ class ImageMeter {
 
  private:
   std::string FromBase(const ImageReference& reference) const;
+  // PlainPath, which is asked once for images of one folder that follow each other.
+  std::string Shown(const std::string& path);
 
   const std::string base_, shard_;
   const bool decode_, turned_, keep_damaged_;
   TarMembersCache& tars_;
   OpenFiles open_;
   std::map<std::string, uint32_t> numbers_;  // of tars in `files`
+  std::string folder_, plain_folder_;        // the last one that was shown
 };
 
 }  // namespace planwright

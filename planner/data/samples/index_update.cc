@@ -23,8 +23,9 @@ bool SameFile(const IndexedFile& before, const NamedFile& now) {
 enum class SomeDocuments { kSame, kSameWithoutImages, kOther };
 
 // Whether some documents of a shard, with their images, are those that an index has: the first, the last and one
-// between. kSameWithoutImages: the shard has them, and images in files of their own are not there.
-SomeDocuments CompareSome(const ShardSlice& slice, const std::string& base) {
+// between. kSameWithoutImages: the shard has them, and images in files of their own are not there. `other`: the file of
+// an image that is another one, where that is not the shard's own.
+SomeDocuments CompareSome(const ShardSlice& slice, const std::string& base, std::string& other) {
   const auto open = [&](uint32_t number) {
     return PlainFile::Open(ResolvePath(base, std::string(slice.file(number).path)));
   };
@@ -45,7 +46,10 @@ SomeDocuments CompareSome(const ShardSlice& slice, const std::string& base) {
         continue;
       }
       const PlainFile* file = record.file == slice.own_file ? &*shard : elsewhere.ok() ? &*elsewhere : nullptr;
-      if (file == nullptr || !CompareImage(*file, record, slice.image_checks[image]).ok()) return SomeDocuments::kOther;
+      if (file != nullptr && CompareImage(*file, record, slice.image_checks[image]).ok()) continue;
+      if (record.file != slice.own_file)
+        other = PlainPath(ResolvePath(base, std::string(slice.file(record.file).path)));
+      return SomeDocuments::kOther;
     }
   }
   return result;
@@ -125,8 +129,10 @@ void SourceUpdate::ForgetOtherDocuments(int jobs) {
     if (shards_[i].in_old) known.push_back(i);
   }
   std::vector<char> other(known.size());
+  std::vector<std::string> images(known.size());  // that are other ones, in files of their own
   const auto look = [&](size_t i) {
-    other[i] = CompareSome(old_->Slice(*shards_[known[i]].in_old), data_.base) == SomeDocuments::kOther;
+    const ShardSlice slice = old_->Slice(*shards_[known[i]].in_old);
+    other[i] = CompareSome(slice, data_.base, images[i]) == SomeDocuments::kOther;
   };
   const size_t first = std::min(known.size(), kMostLookedAt);
   ForEachItem(jobs, static_cast<int64_t>(first), [&](int64_t item) { look(item * known.size() / first); });
@@ -137,8 +143,11 @@ void SourceUpdate::ForgetOtherDocuments(int jobs) {
     Shard& shard = shards_[known[i]];
     shard.known = false;
     shard.in_old.reset();
-    notes_.push_back(absl::StrCat(ResolvePath(data_.base, shard.file.path),
-                                  " has the size and the time that it had, and other documents: it is read again"));
+    const std::string path = ResolvePath(data_.base, shard.file.path);
+    notes_.push_back(images[i].empty()
+                         ? path + " has the size and the time that it had, and other documents: it is read again"
+                         : images[i] + " is not what it was when the index was made: " + path +
+                               ", which names it, is read again");
   }
 }
 
@@ -163,7 +172,8 @@ void SourceUpdate::LookForPart(Shard& shard) {
   const absl::StatusOr<IndexFile> part = IndexFile::Open(shard.part);
   if (!part.ok() || part->shards().size() != 1 || part->header().reading != reading_digest_) return;
   const ShardSlice slice = part->Slice(0);
-  if (!Unchanged(slice, shard.file) || CompareSome(slice, data_.base) != SomeDocuments::kSame) return;
+  std::string other;
+  if (!Unchanged(slice, shard.file) || CompareSome(slice, data_.base, other) != SomeDocuments::kSame) return;
   shard.known = true;
   shard.counts = {};
   shard.counts.Add(slice);

@@ -52,8 +52,17 @@ void ForEachOutside(const std::vector<ShardSlice>& slices, Each each) {
 
 }  // namespace
 
-void OutsideImages::AddMissing(const std::string& path) {
+std::string PlainPath(const std::string& path) {
+  const std::string plain = fs::path(path).lexically_normal().string();
+  if (plain == path) return path;
+  std::error_code error, of_plain;
+  const bool same = fs::weakly_canonical(path, error) == fs::weakly_canonical(plain, of_plain);
+  return same && !error && !of_plain ? plain : path;
+}
+
+void OutsideImages::AddMissing(const std::string& named) {
   ++missing;
+  const std::string path = first.size() < kMostNamed ? PlainPath(named) : named;
   if (first.size() < kMostNamed && (first.empty() || first.back() != path)) first.push_back(path);
 }
 

@@ -17,6 +17,10 @@ namespace planwright {
 // is asked once.
 inline constexpr int64_t kMostImagesLookedFor = 4096;
 
+// A path without its detours, for messages: /data/photos/a.png for /data/shards/../photos/a.png, if both lead to one
+// place. A folder on the way that is a link may make them two; then it is the path as it is.
+std::string PlainPath(const std::string& path);
+
 struct OutsideImages {
   int64_t named = 0;               // that shards name
   int64_t looked = 0;              // for so many of them it was looked

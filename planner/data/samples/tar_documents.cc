@@ -13,6 +13,7 @@
 #include "planner/data/samples/document_parts.h"
 #include "planner/data/samples/file_window.h"
 #include "planner/data/samples/open_files.h"
+#include "planner/data/samples/outside_images.h"
 #include "planner/data/samples/tar_file.h"
 
 namespace planwright {
@@ -65,7 +66,7 @@ class TarDocuments : public Documents {
   std::string PictureName(int64_t document, int64_t index) const override {
     const ImageRecord& image = index_.ImagesOf(ShardOf(document), document)[index];
     const std::string path = PathOf(image.file);
-    if (index_.file(image.file).kind == IndexedFileKind::kPlain) return path;
+    if (index_.file(image.file).kind == IndexedFileKind::kPlain) return PlainPath(path);
     std::string member;
     const absl::StatusOr<std::shared_ptr<const PlainFile>> file = files_.Get(path);
     if (file.ok()) {
@@ -105,6 +106,7 @@ class TarDocuments : public Documents {
     absl::StatusOr<std::shared_ptr<const PlainFile>> file;
     if (about.kind == IndexedFileKind::kPlain) {
       absl::StatusOr<PlainFile> opened = PlainFile::Open(path);
+      if (!opened.ok()) opened = PlainFile::Open(PlainPath(path));  // which the message names
       if (!opened.ok()) return opened.status();
       file = std::make_shared<const PlainFile>(*std::move(opened));
     } else {
@@ -112,8 +114,8 @@ class TarDocuments : public Documents {
       if (!file.ok()) return file.status();
     }
     if ((*file)->bytes() != about.bytes) {
-      return absl::FailedPreconditionError(absl::StrCat(path, " has ", (*file)->bytes(), " bytes, and it had ",
-                                                        about.bytes,
+      return absl::FailedPreconditionError(absl::StrCat(PlainPath(path), " has ", (*file)->bytes(),
+                                                        " bytes, and it had ", about.bytes,
                                                         " when the index was made: run `plan data index`"));
     }
     return file;

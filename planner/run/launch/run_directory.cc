@@ -131,7 +131,12 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::str
     directory.life_ = *life;
     directory.has_lives_ = true;
     if (*life > 1) {
-      if (absl::Status status = Archive(path, *life - 1); !status.ok()) return status;
+      if (absl::Status status = Archive(path, *life - 1); !status.ok()) {
+        // The files in RUN are still those of the life before: the number is given back, as they would count as this
+        // one's. What has a file in it stays.
+        fs::remove(LifeFolder(path, *life), error);
+        return status;
+      }
     }
   } else if (absl::Status status = ClaimFile(path + "/plan.json"); !status.ok()) {
     return status;

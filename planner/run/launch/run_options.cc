@@ -24,11 +24,14 @@ bool OnGpus(const Plan& plan, const RunOptions& options) {
 
 absl::Status CheckRun(const Plan& plan, const RunOptions& options) {
   if (access(options.executor.c_str(), X_OK) != 0) {
-    return absl::NotFoundError("there is no executor program at " + options.executor +
-                               " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name another with --executor)");
+    return absl::NotFoundError(
+        "there is no executor program at " + options.executor +
+        " (`./dev build` makes it beside `plan`, and a package has both; or name another with --executor)");
   }
   if (absl::Status there = VariablesOfRecipe(plan.launch, options.passed_on).status(); !there.ok()) return there;
   if (absl::Status free = CheckFreeForRun(options.run_dir); !free.ok()) return free;
+  // Not in a life: an index, or the files of a job, may have been written into the folder since.
+  if (absl::Status free = CheckNoOtherFolder(options.run_dir); !free.ok()) return free;
   if (!options.probe_dir.empty()) {
     if (absl::Status free = CheckFreeForProbe(options.probe_dir); !free.ok()) return free;
   }

@@ -111,23 +111,9 @@ DeviceProfile Joined(const std::vector<MeasurePart>& parts, const std::vector<De
   return merged;
 }
 
-}  // namespace
-
-std::string PartsFolder(const std::string& output) { return output + ".parts"; }
-
-int64_t PartsDone(const std::string& output) {
-  std::error_code error;
-  int64_t done = 0;
-  for (fs::directory_iterator file(PartsFolder(output), error), end; !error && file != end; file.increment(error))
-    done += file->path().extension() == ".json" ? 1 : 0;
-  return done;
-}
-
-absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, const MeasureOptions& options) {
+absl::StatusOr<Measured> MeasureInto(const std::string& folder, const std::vector<MeasurePart>& parts,
+                                     const MeasureOptions& options) {
   Measured measured;
-  if (absl::Status status = CheckDevices(parts, options); !status.ok()) return status;
-  const std::string folder = PartsFolder(options.output);
-  if (absl::Status status = MakeDirectories(folder); !status.ok()) return status;
   // A signal between two runs, where nobody waits for one, must not end the program: in a job it asks to go on later.
   HeldSignals signals;
   int signal = 0;
@@ -186,6 +172,30 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
   }
   if (absl::Status status = WriteNamedFile(options.output, WriteProfile(measured.profile)); !status.ok()) return status;
   RemoveParts(folder);
+  return measured;
+}
+
+}  // namespace
+
+std::string PartsFolder(const std::string& output) { return output + ".parts"; }
+
+int64_t PartsDone(const std::string& output) {
+  std::error_code error;
+  int64_t done = 0;
+  for (fs::directory_iterator file(PartsFolder(output), error), end; !error && file != end; file.increment(error))
+    done += file->path().extension() == ".json" ? 1 : 0;
+  return done;
+}
+
+absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, const MeasureOptions& options) {
+  if (absl::Status status = CheckDevices(parts, options); !status.ok()) return status;
+  const std::string folder = PartsFolder(options.output);
+  if (absl::Status status = MakeDirectories(folder); !status.ok()) return status;
+  absl::StatusOr<Measured> measured = MeasureInto(folder, parts, options);
+  if (measured.ok()) return measured;
+  // Parts that are done are kept, but not those of a probe, which nobody goes on with.
+  std::error_code error;
+  options.base ? RemoveParts(folder) : void(fs::remove(folder, error));
   return measured;
 }
 

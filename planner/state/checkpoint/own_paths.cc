@@ -1,5 +1,8 @@
 #include "planner/state/checkpoint/own_paths.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
@@ -7,10 +10,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
 #include "planner/state/checkpoint/folder_names.h"
 #include "planner/state/checkpoint/format.h"
+#include "planner/state/checkpoint/life_start.h"
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/wire/records/probe_format.h"
 
@@ -78,16 +83,56 @@ bool IsOtherLock(const fs::path& path) {
   return !text.ok() || !text->starts_with("process ");
 }
 
-// What `plan launch` and its jobs write into RUN/job before the run has begun.
+// In RUN/job: what `plan launch --slurm` and heads write before all else.
+bool IsOfJob(const std::string& name) { return name == "launch.json" || name.starts_with("head"); }
+
+// It has names of which `plan launch` and its jobs write into RUN/job before the run has begun, and none of theirs.
 bool IsOtherJob(const fs::path& job) {
   std::error_code error;
   bool other = false;
   for (fs::directory_iterator entry(job, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name == "launch.json" || name.starts_with("head")) return false;
+    if (IsOfJob(name)) return false;
     other = other || name == "plan.json" || name.starts_with("fallback-") || name.starts_with("job.");
   }
   return other;
+}
+
+// A launch, or the job of one, has begun there: its files are those of a run, however little it has written.
+bool HasBegun(const fs::path& folder) {
+  if (Exists(folder / "run.json") || Exists(folder / "plan.json")) return true;
+  if (Exists(folder / "lock") && !IsOtherLock(folder / "lock")) return true;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder / "job", error), end; !error && entry != end; entry.increment(error)) {
+    if (IsOfJob(entry->path().filename().string())) return true;
+  }
+  const absl::StatusOr<std::vector<int>> lives = LivesOf(folder.string());
+  return !lives.ok() || !lives->empty();
+}
+
+// A shell that sends the output of this process into a file has made it before.
+bool IsOwnOutput(const std::string& path) {
+  struct stat there {};
+  struct stat output {};
+  if (stat(path.c_str(), &there) != 0) return false;
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (fstat(stream, &output) == 0 && output.st_dev == there.st_dev && output.st_ino == there.st_ino) return true;
+  }
+  return false;
+}
+
+bool IsOfRun(const fs::path& path) {
+  const std::string name = path.filename().string(), ending = path.extension().string();
+  // A file that a launch was writing as it was killed has a longer name. The root of a disk has a lost+found.
+  if (name.starts_with('.') || name == "lost+found") return true;
+  for (const std::string_view own : kNames) {
+    if (name == own || name.starts_with(std::string(own) + ".")) return true;
+  }
+  for (const std::string_view may_be : {".yaml", ".yml", ".log", ".out", ".err"}) {
+    if (ending == may_be) return true;
+  }
+  std::error_code error;
+  return fs::is_empty(path, error) || IsOwnOutput(path.string());
 }
 
 absl::Status IsInTheWay(const std::string& path, const std::string& of) {
@@ -109,6 +154,31 @@ absl::Status CheckFreeForRun(const std::string& run_dir) {
   }
   if (IsOtherLock(folder / "lock")) return IsInTheWay(folder / "lock", "a run");
   return IsOtherJob(folder / "job") ? IsInTheWay(folder / "job", "a run") : absl::OkStatus();
+}
+
+absl::Status CheckNoOtherFolder(const std::string& run_dir) {
+  std::error_code error;
+  const fs::path folder(run_dir);
+  if (fs::is_symlink(folder, error) && !fs::exists(folder, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(run_dir, " is a link to ", fs::read_symlink(folder, error).string(),
+                                                   ", which is not there: make that folder, or name another one"));
+  }
+  if (!fs::is_directory(folder, error) || HasBegun(folder)) return absl::OkStatus();
+  const absl::StatusOr<std::vector<std::string>> names = NamesIn(run_dir);
+  if (!names.ok()) return absl::OkStatus();  // whoever writes there says why that cannot be
+  std::vector<std::string> others;
+  for (const std::string& name : *names) {
+    if (!IsOfRun(folder / name)) others.push_back(name);
+  }
+  if (others.empty()) return absl::OkStatus();
+  std::sort(others.begin(), others.end());
+  constexpr size_t kShown = 3;
+  const std::string more =
+      others.size() > kShown ? absl::StrCat(" and ", others.size() - kShown, " more") : std::string();
+  others.resize(std::min(others.size(), kShown));
+  return absl::InvalidArgumentError(
+      absl::StrCat(run_dir, " is no run directory, and it is not empty: it has ", absl::StrJoin(others, ", "), more,
+                   "; a run begins in a new or an empty folder: give another --run-dir, or leave it out"));
 }
 
 absl::Status CheckFreeForProbe(const std::string& folder) {

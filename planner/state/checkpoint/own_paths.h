@@ -17,7 +17,14 @@ absl::Status CheckOutsideOfRuns(const std::string& path);
 // replace or write on, such as a metrics.jsonl of another program. Other files are of no harm.
 absl::Status CheckFreeForRun(const std::string& run_dir);
 
-// The same of the folder of `--probe`.
+// Before anything of a new run is written at `run_dir`, also an error if the folder is one of something else, as
+// weights and shards are: its files would lie among those of the run, and it would count as a run from then on.
+// InvalidArgument with the names that were found, or if `run_dir` is a link to nothing. What a person may have put
+// there for the run is not in the way: recipes, logs and other files into which its output goes, hidden files, and what
+// is empty.
+absl::Status CheckNoOtherFolder(const std::string& run_dir);
+
+// As CheckFreeForRun, of the folder of `--probe`.
 absl::Status CheckFreeForProbe(const std::string& folder);
 
 }  // namespace planwright

@@ -99,9 +99,26 @@ std::string JobOfEvent(std::string_view event) {
   return at == std::string_view::npos ? "" : std::string(event.substr(at + kJob.size()));
 }
 
-// The first and the last time in the launcher's log. Only so much of its begin and of its end is read: a log may be of
-// any size.
-void ReadTimes(const std::string& folder, const std::string& run_id, RunLife& life, std::vector<std::string>& notes) {
+// Of "exit code 15: rank 0 could not ...", with which the launcher says in its log how a life ended. A full disk may
+// have room for this line, and none for outcome.json.
+std::optional<Outcome> OutcomeOfEvent(std::string_view event) {
+  constexpr std::string_view kExit = "exit code ";
+  if (!event.starts_with(kExit)) return std::nullopt;
+  event.remove_prefix(kExit.size());
+  int code = 0;
+  const auto [end, error] = std::from_chars(event.data(), event.data() + event.size(), code);
+  event.remove_prefix(static_cast<size_t>(end - event.data()));
+  if (error != std::errc() || code < 0 || !event.starts_with(": ")) return std::nullopt;  // the line was cut off
+  Outcome outcome;
+  outcome.exit_code = code;
+  outcome.cause = event.substr(2);
+  return outcome;
+}
+
+// The first and the last time in the launcher's log, and what it says of how the life ended. Only so much of its begin
+// and of its end is read: a log may be of any size.
+void ReadTimes(const std::string& folder, const std::string& run_id, RunLife& life, std::optional<Outcome>& said,
+               std::vector<std::string>& notes) {
   constexpr int64_t kMostBytes = int64_t{1} << 20;
   absl::StatusOr<LineFile> log = LineFile::Open(folder + "/logs/launch.log");
   if (!log.ok()) return;
@@ -120,12 +137,17 @@ void ReadTimes(const std::string& folder, const std::string& run_id, RunLife& li
     }
     at = (*line)->end;
   }
-  for (int64_t end = log->bytes(), last = std::max<int64_t>(end - kMostBytes, 0); end > last && !life.end;) {
+  constexpr int kMostAfterExit = 4;  // events: why there is no restart, or when
+  int events = 0;
+  for (int64_t end = log->bytes(), last = std::max<int64_t>(end - kMostBytes, 0);
+       end > last && !said && events <= kMostAfterExit;) {
     const absl::StatusOr<std::optional<LineFile::Line>> line = log->Before(end, kMostBytes);
     if (!line.ok() || !*line) break;
-    life.end = EventTime((*line)->text);
-    if (life.end) life.last_event = event((*line)->text);
     end = (*line)->begin;
+    const std::optional<absl::Time> time = EventTime((*line)->text);
+    if (!time) continue;
+    if (events++ == 0) life.end = time, life.last_event = event((*line)->text);
+    said = OutcomeOfEvent(event((*line)->text));
   }
 }
 
@@ -152,11 +174,20 @@ std::optional<absl::Time> LastNoted(const RankPosition& position) {
   return absl::FromUnixNanos(position.last->wall);
 }
 
-RunLife ReadLife(const std::string& folder, int number, const std::string& run_id, std::vector<std::string>& notes) {
+// `held`: its launch goes on, and has still to write what is missing.
+RunLife ReadLife(const std::string& folder, int number, bool held, const std::string& run_id,
+                 std::vector<std::string>& notes) {
   RunLife life;
   life.number = number;
-  ReadTimes(folder, run_id, life, notes);
+  std::optional<Outcome> said;
+  ReadTimes(folder, run_id, life, said, notes);
   life.outcome = ReadOutcomeOf(folder, run_id, notes);
+  if (said && !held && !Exists(OutcomePath(folder))) {
+    notes.push_back(OutcomePath(folder) + " is missing, as on a full disk: how the life ended is what " + folder +
+                    "/logs/launch.log says");
+    said->run_id = run_id;
+    life.outcome = std::move(said);
+  }
   if (!life.outcome) {
     for (int rank : RecordedRanks(folder)) {
       if (const auto position = ReadRecorder(folder, rank)) Later(life.end, LastNoted(*position));
@@ -212,11 +243,11 @@ void CountSteps(RunReport& report) {
   }
 }
 
-void ReadLives(const std::string& run_dir, bool dropped, RunReport& report) {
+void ReadLives(const std::string& run_dir, bool held, bool dropped, RunReport& report) {
   const absl::StatusOr<std::vector<int>> numbers = LivesOf(run_dir);
   if (!numbers.ok()) report.notes.emplace_back(numbers.status().message());
   if (!numbers.ok() || numbers->empty()) {
-    RunLife only = ReadLife(run_dir, 1, report.run_id, report.notes);
+    RunLife only = ReadLife(run_dir, 1, held, report.run_id, report.notes);
     only.started = true;
     report.lives.push_back(std::move(only));
     return;
@@ -225,7 +256,8 @@ void ReadLives(const std::string& run_dir, bool dropped, RunReport& report) {
   for (int number : *numbers) {
     // The files of the newest life lie in RUN itself.
     const bool newest = number == numbers->back();
-    RunLife life = ReadLife(newest ? run_dir : LifeFolder(run_dir, number), number, report.run_id, report.notes);
+    RunLife life =
+        ReadLife(newest ? run_dir : LifeFolder(run_dir, number), number, held && newest, report.run_id, report.notes);
     ReadLifeFolder(run_dir, dropped, files, report, life);
     report.lives.push_back(std::move(life));
   }
@@ -406,7 +438,7 @@ absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOpti
   } else {
     report.run_id = run_id->value_or("");
   }
-  ReadLives(run_dir, /*dropped=*/options.steps && options.metrics_bytes == 0, report);
+  ReadLives(run_dir, lock.held, /*dropped=*/options.steps && options.metrics_bytes == 0, report);
   // And again, as a launch may have begun meanwhile, and moved the files of the life before it.
   if (!lock.held) lock = LookAtLock(run_dir);
   report.holder = lock.holder;

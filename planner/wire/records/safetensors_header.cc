@@ -123,6 +123,8 @@ absl::StatusOr<std::string> HeaderText(const PlainFile& file) {
   uint64_t length = 0;
   if (absl::Status status = file.Read(0, bytes_of(length, 1)); !status.ok()) return status;
   // Before anything of that length is read: the length is the file's claim.
+  if (length > static_cast<uint64_t>(file_bytes) - 8 && (begin.size() <= 8 || begin[8] != '{'))
+    return absl::InvalidArgumentError("it is no safetensors file: no header in JSON follows its first 8 bytes");
   if (length > kMaxSafetensorsHeader)
     return absl::InvalidArgumentError(absl::StrCat("a header of ", length, " bytes is too long"));
   if (length > static_cast<uint64_t>(file_bytes) - 8)

@@ -312,6 +312,38 @@ TEST_F(Sources, WhosePatternsNameAFolderThatIsNotHereAreNotChecked) {
       "DataNotHere:4: the folder gone is not on this machine, so gone/{a,b}/x-?.tar is not checked\n");
 }
 
+TEST_F(Sources, ThatAreEmptyFilesAreSaidToBe) {
+  files_.Write("x.tar", "");
+  EXPECT_EQ(ProblemsOf("  kind: sources\n  sources: [{kind: webdataset, shards: x.tar}]\n"),
+            "DataFile:4: x.tar is no tar file: it is empty\n");
+}
+
+// What nobody could read says nothing: the folder is the cause, and the only problem.
+TEST_F(Sources, OfAFolderThatIsNotHereAndHasTheIdsAreAnError) {
+  const std::string data =
+      "  kind: sources\n  tokenizer: ids\n"
+      "  sources: [{kind: webdataset, shards: gone/*.tar}, {kind: tokens, path: lost/text}]\n";
+  const auto missing = [](const std::string& folder, const std::string& left) {
+    return "DataFile:5: the folder " + folder + " is not on this machine, and the recipe leaves " + left +
+           " to its prepared.json\n";
+  };
+  const std::string all = "`image_token`, `pad_token`, `end_token`";
+  EXPECT_EQ(ProblemsOf(data), missing("gone", all) + missing("lost", all));
+  EXPECT_THAT(helps_, HasSubstr("correct the name: paths are relative to "));
+  EXPECT_EQ(ProblemsOf(data + "  image_token: 256\n  end_token: 258\n"),
+            missing("gone", "`pad_token`") + missing("lost", "`pad_token`"));
+  // Where the recipe or other shards say them, it is the data of another machine.
+  const std::string not_here =
+      "DataNotHere:5: the folder gone is not on this machine, so gone/*.tar is not checked\n"
+      "DataNotHere:5: the folder lost is not on this machine, so lost/text is not checked\n";
+  EXPECT_EQ(ProblemsOf(data + "  image_token: 256\n  pad_token: 257\n  end_token: 258\n"), not_here);
+  WriteTar("a/x.tar");
+  WritePrepared("a", 257, 260);
+  EXPECT_EQ(ProblemsOf("  kind: sources\n  tokenizer: ids\n  sources: [{kind: webdataset, shards: [a/x.tar, "
+                       "gone/*.tar]}]\n"),
+            "DataNotHere:5: the folder gone is not on this machine, so gone/*.tar is not checked\n");
+}
+
 TEST_F(Sources, MustNotBeEmpty) {
   EXPECT_EQ(ProblemsOf("  kind: sources\n  sources: []\n"), "MissingKey:2: `data.sources` is empty\n");
 }

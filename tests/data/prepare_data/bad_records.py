@@ -80,7 +80,7 @@ RECORDS = [
      "'x'; write JSON schemas, as chat templates expect them"),
     ("a.jsonl", line({"text": "x", "tools": [{"a": json.loads("[" * 700 + "]" * 700)}]}).replace(b'"text": "x"', line(
         {"messages": TURNS})[1:-2]), "a.jsonl:1: its lists and objects stand too deep in each other; leave it out"),
-    ("a.jsonl", b"\n\n", "INPUT: there is no document in it; look at the files"),
+    ("a.jsonl", b"\n\n", "a.jsonl: there is no document in it; look at the file"),
     ("a.json", line({"id": 1}), "a.json: expected one JSON array of documents, found an object; is it JSONL? then give "
      "--format jsonl"),
     ("a.json", line([{"id": "x7", "conversations": []}]), 'a.json: record 0 (id x7): conversations: expected a list of '

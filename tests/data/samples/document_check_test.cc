@@ -135,6 +135,40 @@ TEST(DocumentCheck, FindsEveryPartOfADocument) {
   EXPECT_TRUE(DocumentsOf(folder)->ReadText(2).ok());
 }
 
+// A photo that shards name by path is another one: the shard is not. It is named as a person would, by one path.
+TEST(DocumentCheck, ThePhotoIsNamedThatIsAnother) {
+  const std::string png = PngOfSize(3, 2), other_png = PngOf(3, 2, std::vector<uint8_t>(24, 201));
+  DataFolder folder("check_photo");
+  folder.UseIds();
+  folder.Write("photos/p 0.png", png);
+  folder.Write("sh/a.tar", TarOf({{"d.images", R"([{"file": "../photos/p 0.png"}])"}, {"d.tok", TokOf({9, 5, 7})}}));
+  folder.data.sources[0].shards = {"sh/*.tar"};
+  MadeIndex(folder);
+  const std::string photo = folder.path("photos/p 0.png");
+  folder.Write("photos/p 0.png", other_png);
+  EXPECT_EQ(DocumentsOf(folder)->ReadPicture(0, 0).status().message(),
+            folder.path("sh/a.tar") + ": document d: its image in " + photo + kAnother);
+  EXPECT_THAT(MadeIndex(folder).notes, ElementsAre(photo + " is not what it was when the index was made: " +
+                                                   folder.path("sh/a.tar") + ", which names it, is read again"));
+  EXPECT_THAT(MadeIndex(folder).notes, IsEmpty());
+  folder.Write("photos/p 0.png", other_png + "more");
+  EXPECT_THAT(DocumentsOf(folder)->ReadPicture(0, 0).status().message(), HasSubstr(photo + " has "));
+  std::filesystem::remove(photo);
+  EXPECT_THAT(DocumentsOf(folder)->ReadPicture(0, 0).status().message(), HasSubstr("cannot read " + photo + ": No"));
+}
+
+TEST(PlainPath, LeadsToTheSamePlace) {
+  DataFolder folder("plain_path");
+  folder.Write("photos/a.png", "");
+  folder.Write("far/shards/x", "");
+  std::filesystem::create_directory_symlink("far/shards", folder.path("link"));
+  EXPECT_EQ(PlainPath(folder.path("far/../photos/./a.png")), folder.path("photos/a.png"));
+  EXPECT_EQ(PlainPath(folder.path("far/../photos/none.png")), folder.path("photos/none.png"));
+  EXPECT_EQ(PlainPath("a/b"), "a/b");
+  // Behind the link .. is another folder.
+  EXPECT_EQ(PlainPath(folder.path("link/../photos/a.png")), folder.path("link/../photos/a.png"));
+}
+
 // A longer text that begins as the one of before has the same bytes where the index looks.
 TEST(DocumentCheck, FindsATextThatGoesOn) {
   DataFolder folder("check_longer");

@@ -83,6 +83,34 @@ TEST_F(LastLinesTest, OfNoPlainFileAreNone) {
   EXPECT_THAT(LastLinesOf(run_, 0), SizeIs(0));
 }
 
+TEST(OutcomeText, HasAMessageAndItsInstructionOnce) {
+  Outcome outcome{2, "rank 1 got input that cannot be used", Failure{1, "node3"}};
+  const std::string words = "sample 2: s.tar: document 17: its text is another", place = "  recipe: d.yaml:49";
+  outcome.failure->instruction = "step 3 1 > read_positions a, b -> c";
+  outcome.failure->message = "rank 1 on node3: step 3 1: read_positions a, b -> c: " + words + "\n" + place;
+  outcome.failure->last_lines = {
+      {"logs/rank0001.log", {"ready", "E1 exit.cc] ends with exit status 2: " + outcome.failure->message, place}},
+      {"logs/rank0001.out", {place}}};
+  outcome.failure->last_lines[0].lines[1].erase(outcome.failure->last_lines[0].lines[1].find('\n'));
+  EXPECT_EQ(OutcomeText(outcome),
+            "error: rank 1 got input that cannot be used on node3\n"
+            "  " +
+                words + "\n" + place +
+                "\n"
+                "  at step 3 1 > read_positions a, b -> c\n"
+                "  last lines of logs/rank0001.log:\n"
+                "    ready\n");
+  // Of another instruction it is told whole.
+  outcome.failure->message = "step 3 1: read_positions d -> c: it is another";
+  EXPECT_NE(OutcomeText(outcome).find("\n  step 3 1: read_positions d -> c: it is another\n"), std::string::npos);
+}
+
+TEST(OutcomeText, OfFilesThatCannotBeWrittenIsAnError) {
+  EXPECT_EQ(OutcomeText({15, "cannot write run/plan.json: No space left on device"}),
+            "error: cannot write run/plan.json: No space left on device\n");
+  EXPECT_EQ(OutcomeText({0, "done"}), "done\n");
+}
+
 TEST_F(LastLinesTest, ComeLastInTheOutcome) {
   Outcome outcome{10, "rank 1 was killed by SIGKILL", Failure{1, "node3"}};
   outcome.failure->last_lines = {{"logs/rank0001.log", {"a", "b"}}, {"logs/rank0001.out", {"c"}}};

@@ -114,9 +114,14 @@ std::vector<DamageCase> OfFiles() {
        "  cannot read F/model-00002-of-00002.safetensors: Is a directory"},
       {"header_is_longer_than_the_limit",
        {},
-       [](Folder& f) { WriteText(Second(f), std::string(7, '\xff') + "\x01" + std::string(9, ' ')); },
+       [](Folder& f) { WriteText(Second(f), std::string(7, '\xff') + "\x01{" + std::string(8, ' ')); },
        "F is damaged or incomplete:\n"
        "  F/model-00002-of-00002.safetensors: a header of 144115188075855871 bytes is too long"},
+      {"file_of_another_kind",
+       {},
+       [](Folder& f) { WriteText(Second(f), "some text that is no safetensors"); },
+       "F is damaged or incomplete:\n"
+       "  F/model-00002-of-00002.safetensors: it is no safetensors file: no header in JSON follows its first 8 bytes"},
       {"header_is_no_json",
        {},
        [](Folder& f) { WriteText(Second(f), HeaderAlone("{\"a\": [1, 2")); },

@@ -1,8 +1,11 @@
 // Run directories as they may be found: what is read, what is a note, and what is no run.
 #include "planner/views/report/run_report.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -206,6 +209,57 @@ TEST_F(GatherTest, TellsLivesApart) {
   EXPECT_EQ(report.checkpoints[0].cost->waited, 0.3);
   EXPECT_THAT(report.notes, ElementsAre(HasSubstr("checkpoints.jsonl: 1 lines cannot be read"),
                                         HasSubstr("metrics.jsonl: 11 records say no run")));
+}
+
+// On a full disk the log has room for a line, and there is no outcome.json.
+TEST_F(GatherTest, TakesTheEndOfALifeFromItsLogWhereNothingElseSaysIt) {
+  const std::string run_id(32, 'a'), time = "2026-12-01 05:11:53.306048 +00:00  ";
+  const auto log = [&](const std::string& end, const std::string& of) {
+    return time + "run " + of + ", life 1\n" + time + "rank 0 ended with exit status 15\n" + time + end;
+  };
+  const std::string full = "exit code 15: rank 0 could not write the run directory";
+  Write("plan.json", WritePlan(TinyPlan()));
+  Write("run.json", "{\"run_id\": \"" + run_id + "\"}");
+  ASSERT_TRUE(TakeLife(run_).ok() && TakeLife(run_).ok());
+  Write("lives/1/logs/launch.log",
+        log(full + "\n" + time + "not started again: no step\n" + time + "restart 1 of 3 in 1 s\n", run_id));
+  Write("logs/launch.log", log(full + "\n", run_id));
+  const RunReport report = Gather();
+  EXPECT_EQ(report.state, RunState::kEnded);
+  EXPECT_EQ(ExitStatusOf(report), kExitStorage);
+  for (const RunLife& life : report.lives) {
+    ASSERT_TRUE(life.outcome.has_value()) << life.number;
+    EXPECT_EQ(life.outcome->exit_code, kExitStorage);
+    EXPECT_EQ(life.outcome->cause, "rank 0 could not write the run directory");
+  }
+  EXPECT_EQ(report.lives[0].last_event, "restart 1 of 3 in 1 s");
+  EXPECT_THAT(report.notes, Contains(HasSubstr("outcome.json is missing, as on a full disk: how the life ended is")));
+  // A line that was cut off, another run's, and one whose launch has still to write the file.
+  const auto unknown = [&](const std::string& text) {
+    Write("logs/launch.log", text);
+    return !Gather().life().outcome.has_value();
+  };
+  EXPECT_TRUE(unknown(log("exit code 1", run_id)));
+  EXPECT_TRUE(unknown(log(full + "\n", std::string(32, 'b'))));
+  Write("lock", "");
+  const int held = open((run_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(flock(held, LOCK_EX), 0);
+  EXPECT_TRUE(unknown(log(full + "\n", run_id)));
+  EXPECT_EQ(Gather().state, RunState::kRunning);
+  close(held);
+  // What outcome.json says counts.
+  Write("outcome.json", "{\"exit_code\": 10, \"cause\": \"other\"}");
+  EXPECT_EQ(Gather().life().outcome->cause, "other");
+}
+
+// A life whose launch could not move the files of the one before it: they would count as its own.
+TEST_F(GatherTest, ALifeThatCouldNotBeginIsNone) {
+  ASSERT_TRUE(RunDirectory::Open(TinyPlan(), run_).ok());
+  fs::create_symlink("/nowhere", run_ + "/lives/1/plan.json");  // to which nothing is written
+  for (int launch = 0; launch < 2; ++launch) EXPECT_FALSE(RunDirectory::Open(TinyPlan(), run_).ok());
+  EXPECT_THAT(*LivesOf(run_), ElementsAre(1));
+  fs::remove(run_ + "/lives/1/plan.json");
+  EXPECT_EQ(RunDirectory::Open(TinyPlan(), run_)->life(), 2);
 }
 
 // Lives that lost the same steps each lost them; only records that were never removed from metrics.jsonl count once.
