@@ -33,11 +33,12 @@ constexpr std::string_view kDocumentShare = "document_share";
 
 // A formula of the table of operations, on operands of these shapes.
 double Evaluated(const Expression& formula, const Instruction& instruction, const std::vector<Sizes>& shapes,
-                 double image_rows, double document_share) {
+                 double image_rows, double document_share, bool deterministic) {
   return formula.Evaluate([&](const std::string& name) -> double {
     if (name == "weights") return instruction.gradients.empty() ? 0 : 1;
     if (name == "image_rows") return image_rows;
     if (name == kDocumentShare) return document_share;
+    if (name == "deterministic") return deterministic ? 1 : 0;
     const size_t open = name.find('(');
     if (open == std::string::npos) {
       // Without the attribute cp the sequence is whole, as on one cp rank.
@@ -59,7 +60,7 @@ double Evaluated(const Expression& formula, const Instruction& instruction, cons
 double OpFlops(const Instruction& instruction, const std::vector<Sizes>& shapes, double image_rows,
                double document_share) {
   const OpInfo& info = InfoOf(instruction.kind);
-  return info.flops ? Evaluated(*info.flops, instruction, shapes, image_rows, document_share) : 0;
+  return info.flops ? Evaluated(*info.flops, instruction, shapes, image_rows, document_share, false) : 0;
 }
 
 bool FlopsFollowDocuments(OpKind kind) {
@@ -67,9 +68,9 @@ bool FlopsFollowDocuments(OpKind kind) {
   return flops && std::find(flops->names().begin(), flops->names().end(), kDocumentShare) != flops->names().end();
 }
 
-double OpWorkspace(const Instruction& instruction, const std::vector<Sizes>& shapes) {
+double OpWorkspace(const Instruction& instruction, const std::vector<Sizes>& shapes, bool deterministic) {
   const OpInfo& info = InfoOf(instruction.kind);
-  return info.workspace ? Evaluated(*info.workspace, instruction, shapes, 0, 1) : 0;
+  return info.workspace ? Evaluated(*info.workspace, instruction, shapes, 0, 1, deterministic) : 0;
 }
 
 }  // namespace planwright

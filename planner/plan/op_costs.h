@@ -17,7 +17,8 @@ double OpFlops(const Instruction& instruction, const std::vector<std::vector<dou
 // Whether the FLOPs of a kind follow document_share: attention that ends where a document ends.
 bool FlopsFollowDocuments(OpKind kind);
 
-// Bytes of temporary tensors of its fast form on a GPU in bf16. 0 for kinds without a formula.
-double OpWorkspace(const Instruction& instruction, const std::vector<std::vector<double>>& shapes);
+// Bytes of temporary tensors on a GPU in bf16 (ops.def, workspace). 0 for kinds without a formula. `deterministic`: of
+// a run with precision.deterministic.
+double OpWorkspace(const Instruction& instruction, const std::vector<std::vector<double>>& shapes, bool deterministic);
 
 }  // namespace planwright

@@ -61,7 +61,7 @@ BytesBySizeCase InstructionCosts::WorkspaceOf(const LinkedBlock& list, const Lin
   const bool fast = plan_.dtype() == DType::kBf16 && plan_.cluster.gpu != "none";
   const auto bytes = [&](int64_t Symbol::*size) -> int64_t {
     if (fast) {
-      const double value = OpWorkspace(*instruction.source, ShapesOf(list, instruction, size));
+      const double value = OpWorkspace(*instruction.source, ShapesOf(list, instruction, size), plan_.deterministic);
       return static_cast<int64_t>(std::clamp(value, 0.0, static_cast<double>(kMostBytes)));
     }
     int64_t largest = 0;
