@@ -53,11 +53,13 @@ def to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=F
 class ChatTemplate:
     """`variables` are what the template sees beside messages and tools: texts of special tokens, --template-set.
     `date` is today's date for templates that write it; without, such a template is refused: the same input must give
-    the same bytes tomorrow."""
+    the same bytes tomorrow. `with_tools`: another template, which documents with tools get, or None."""
+
+    with_tools = None
 
     def __init__(self, text, place, variables=None, date=None):
         self.place, self.variables, self.date = place, variables or {}, date
-        self.sha256 = hashlib.sha256(text.encode()).hexdigest()
+        self.text = text
         environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
         environment.filters["tojson"] = to_json
         environment.globals["raise_exception"] = raise_exception
@@ -76,6 +78,16 @@ class ChatTemplate:
 
         self.read = sorted(read - set(GIVEN) - set(SPECIAL))   # variables that may be set
         self.switch = next((name for name in SWITCHES if name in read), None)
+
+    @property
+    def sha256(self):
+        """Of its text; of both texts, with a zero byte between them, if there is one for documents with tools."""
+        texts = [self.text] + ([self.with_tools.text] if self.with_tools else [])
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+    def of(self, tools):
+        """The template of a document with these tools, or None for none."""
+        return self.with_tools if tools and self.with_tools else self
 
     def _strftime(self, form):
         if self.date is None:
