@@ -5,8 +5,9 @@ import os
 from . import special_ids
 from .encode import Encoder
 from .files import read, read_config
+from .named_tokens import NamedToken, check_added, named_tokens
 from .problems import Problem, Problems
-from .template import SPECIAL, ChatTemplate
+from .template import ChatTemplate
 from .template_choice import chat_template
 from .tokenizer import Tokenizer
 
@@ -24,19 +25,6 @@ class Loaded:
         """Ids that the tokenizer has not, and what to call them."""
         return {found.id: f"<{role}>" for role, found in self.ids.items()
                 if found.id is not None and not self.tokenizer.text_of(found.id)}
-
-
-def variables(config, special):
-    """What Hugging Face gives a template beside the turns: texts of special tokens."""
-    found = {}
-    for key in SPECIAL:
-        value = config.get(key)
-        value = value.get("content") if isinstance(value, dict) else value
-        if isinstance(value, str):
-            found[key] = value
-    if "eos_token" not in found and "end" in special and special["end"].text:
-        found["eos_token"] = special["end"].text
-    return found
 
 
 def begin_of(tokenizer, argument):
@@ -82,7 +70,10 @@ def load(options):
     beside = os.path.join(folder, "tokenizer_config.json")
     config = read_config(beside) if os.path.isfile(beside) else {}
     given = {role: getattr(options, f"{role}_token") for role in ("image", "pad", "end")}
-    special, problems = special_ids.special_ids(tokenizer, config, given)
+    tokens = named_tokens(folder, config)
+    special, problems = special_ids.special_ids(tokenizer, tokens, given)
+    if "eos_token" not in tokens and "end" in special and special["end"].text:
+        tokens["eos_token"] = NamedToken(special["end"].text, special["end"].source)
     template = begin = None
     settings = [("tokenizer", f"{path}, {tokenizer.vocabulary:,} ids")]
     try:
@@ -96,7 +87,8 @@ def load(options):
         problems.append(Problem("--as-special", f"expected special tokens of the tokenizer, found {' '.join(unknown)}",
                                 f"they are {' '.join(tokenizer.specials) or 'none'}"))
     try:
-        template = chat_template(options, folder, config, variables(config, special))
+        check_added(folder, config, tokenizer)
+        template = chat_template(options, folder, config, tokenizer, tokens)
         settings += [("template", template.place if template else "none")]
         if template is not None and template.with_tools:
             settings.append(("with tools", template.with_tools.place))

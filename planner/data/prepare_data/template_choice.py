@@ -5,6 +5,7 @@ import os
 
 from .files import read, read_config
 from .problems import Problem, shown
+from .records import MARK
 from .template import ChatTemplate
 
 DEFAULT, WITH_TOOLS = "default", "tool_use"   # names of transformers
@@ -65,19 +66,34 @@ def templates(options, folder, config):
     return found, place
 
 
-def chat_template(options, folder, config, variables):
-    """The ChatTemplate of an `options`, with the one of documents with tools; None if there is none."""
+def check_tokens(template, tokenizer, tokens, given):
+    """Refuses a template that writes a special token which the tokenizer would spell in pieces."""
+    for name, token in tokens.items():
+        if name in template.reads and name not in given and token.text and token.text not in (MARK, *tokenizer.added):
+            raise Problem(template.place, f"it writes {name}, which is {token.text!r} by {token.file}, and the added "
+                          f"tokens of {tokenizer.path} lack it",
+                          "write the tokenizer anew: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(OUT)")
+
+
+def chat_template(options, folder, config, tokenizer, tokens):
+    """The ChatTemplate of `options`, with the one of documents with tools; None if there is none. `tokens`: name ->
+    NamedToken."""
+    def made(text, place):
+        variables = {name: token.text for name, token in tokens.items() if token.text is not None}
+        absent = {name for name, token in tokens.items() if token.text is None}
+        template = ChatTemplate(text, place, {**variables, **options.template_set}, options.date, absent)
+        check_tokens(template, tokenizer, tokens, options.template_set)
+        return template
     found, place = templates(options, folder, config)
     if found is None:
         return None
-    variables = {**variables, **options.template_set}
     if None in found:
-        return ChatTemplate(*found[None], variables, options.date)
+        return made(*found[None])
     wanted = options.template_name or DEFAULT
     if wanted not in found:
         raise Problem(place, f"chat_template has no {wanted!r}: it has {', '.join(found) or 'none'}",
                       "choose one by --template-name")
-    chosen = ChatTemplate(*found[wanted], variables, options.date)
+    chosen = made(*found[wanted])
     if options.template_name is None and WITH_TOOLS in found:
-        chosen.with_tools = ChatTemplate(*found[WITH_TOOLS], variables, options.date)
+        chosen.with_tools = made(*found[WITH_TOOLS])
     return chosen

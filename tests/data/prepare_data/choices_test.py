@@ -108,6 +108,58 @@ class Choices(unittest.TestCase):
             "{{ m.content }}", "{{ m.content }}{{ m.tool_calls }}"))
         self.assertEqual(unused(turns), ())
 
+    def refusal(self, *words):
+        with self.assertRaises(Problems) as caught:
+            self.load(*words)
+        return str(caught.exception.problems[0])
+
+    def test_templates_have_the_special_tokens_that_transformers_gives_them(self):
+        self.write("chat_template.jinja", "{{ bos_token }}|{{ sot_token }}|{{ image_token }}|{{ eos_token }}")
+        self.write("tokenizer_config.json", {"image_token": "<image>", "eos_token": "<pad>",
+                                             "extra_special_tokens": {"sot_token": "<|im_start|>"}})
+        self.write("special_tokens_map.json", {"bos_token": {"content": "<s>", "lstrip": False}, "eos_token": "</s>",
+                                               "pad_token": "<pad>"})
+        self.assertEqual(self.rendered(), "<s>|<|im_start|>|<image>|</s>")
+        self.assertEqual(self.ids()["end"], (2, "eos_token of special_tokens_map.json"))
+        # With added_tokens_decoder, transformers reads no special_tokens_map.json.
+        self.write("tokenizer_config.json", {"image_token": "<image>", "eos_token": "<|im_end|>", "bos_token": "<s>",
+                                             "model_specific_special_tokens": {"sot_token": "[INST]"},
+                                             "added_tokens_decoder": {"1": {"content": "<s>", "special": True}}})
+        self.assertEqual(self.rendered(), "<s>|[INST]|<image>|<|im_end|>")
+
+    def test_special_tokens_that_nobody_names_are_not_left_out(self):
+        self.write("chat_template.jinja", "{% if sep_token %}s{% endif %}{{ cls_token or '' }}{{ other }}"
+                   "<{{ bos_token }}>")
+        with self.assertRaises(Problem) as caught:
+            self.rendered()
+        self.assertEqual(str(caught.exception), f"{self.at}/chat_template.jinja: the template writes bos_token, and no "
+                         "file beside the tokenizer says which token it is; say it: --template-set "
+                         "bos_token='\"TEXT\"'")
+        self.assertEqual(self.rendered("--template-set", 'bos_token="b"'), "<b>")
+        self.write("tokenizer_config.json", {"bos_token": None})   # a file says that there is none
+        self.assertEqual(self.rendered(), "<>")
+
+    def test_tokens_that_the_tokenizer_lacks(self):
+        how = "write it anew: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(OUT)"
+        added = {str(number): {"content": text} for number, text in enumerate(("<s>", "<|turn|>", "<|x|>"))}
+        self.write("tokenizer_config.json", {"added_tokens_decoder": added})
+        self.assertEqual(self.refusal(), f"{self.at}/tokenizer.json: its added tokens lack '<|turn|>' and 1 more, "
+                         f"which added_tokens_decoder of tokenizer_config.json adds; {how}")
+        self.write("tokenizer_config.json", {"additional_special_tokens": ["<s>", "<|y|>"]})
+        self.assertEqual(self.refusal(), f"{self.at}/tokenizer.json: its added tokens lack '<|y|>', which "
+                         f"additional_special_tokens of tokenizer_config.json adds; {how}")
+        self.write("tokenizer_config.json", {})
+        self.write("added_tokens.json", {"<|z|>": 364})
+        self.assertEqual(self.refusal(), f"{self.at}/tokenizer.json: its added tokens lack '<|z|>', which "
+                         f"added_tokens.json adds; {how}")
+        self.write("added_tokens.json", {"<s>": 1})
+        self.write("tokenizer_config.json", {"bos_token": "<begin>", "sep_token": "<sep>"})
+        self.write("chat_template.jinja", "{{ bos_token }}")
+        self.assertEqual(self.refusal(), f"{self.at}/chat_template.jinja: it writes bos_token, which is '<begin>' by "
+                         f"tokenizer_config.json, and the added tokens of {self.at}/tokenizer.json lack it; write the "
+                         "tokenizer anew: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(OUT)")
+        self.assertEqual(self.rendered("--template-set", 'bos_token="b"'), "b")
+
     def ids(self, *words):
         return {role: (found.id, found.source) for role, found in self.load(*words).ids.items()}
 
