@@ -72,18 +72,19 @@ class Formats(Case):
                                                               cwd=self.at).stderr)
 
     def test_jsonl_with_media(self):
-        self.tar("set/media/shard_000.tar", [("a.jpg", JPG), ("b/c.png", PNG)])
+        self.tar("set/media/shard_000.tar", [("a.jpg", JPG), ("b/c.png", PNG), ("e/f/g.png", PNG)])
         self.tar("set/media/shard_001.tar", [("d.jpg", JPG)])
         self.lines("set/set.jsonl", [
             {"messages": [{"role": "user", "content": [
                 {"type": "image", "image": name, "metadata": {"width": 1}}, {"type": "text", "text": "?"}]},
                 {"role": "assistant", "content": [{"type": "text", "text": "!"}]}]}
-            for name in ("d.jpg", "b/c.png", "c.png")])
+            for name in ("d.jpg", "b/c.png", "c.png", "f/g.png")])
         documents, _ = self.prepared("set")
         self.assertEqual([json.loads(parts["images"])[0] for parts in documents.values()], [
             {"shard": "../set/media/shard_001.tar", "member": "d.jpg"},
             {"shard": "../set/media/shard_000.tar", "member": "b/c.png"},
-            {"shard": "../set/media/shard_000.tar", "member": "b/c.png"}])
+            {"shard": "../set/media/shard_000.tar", "member": "b/c.png"},
+            {"shard": "../set/media/shard_000.tar", "member": "e/f/g.png"}])
         self.assertIn("jsonl_media (it has a JSONL file and a folder media)", self.said)
         shutil.rmtree(self.at / "out")
         self.assertEqual(self.prepared("set/set.jsonl")[0], documents)
