@@ -37,6 +37,9 @@ def members(path):
     try:
         with opened(path) as file, tarfile.open(path, "r:", file) as tar:
             for member in tar:
+                if member.issparse():
+                    raise Problem(path, f"member {member.name}: expected a plain file, found a sparse one, whose bytes "
+                                  "are not all there", "make the archive anew, without --sparse")
                 if member.isreg():
                     yield member
                 elif not member.isdir():
