@@ -83,6 +83,24 @@ def whole(path, most=MOST_FILE):
     return data
 
 
+class Twice(ValueError):
+    """An object of JSON has a key twice. Which of the two counts, programs do not agree on."""
+
+
+def once(pairs):
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen = set()
+        raise Twice("the key " + repr(next(key for key, _ in pairs if key in seen or seen.add(key))) +
+                    " stands twice in one object")
+    return found
+
+
+def parsed_once(text):
+    """The value of a text of JSON. ValueError: it is none, or an object has a key twice (Twice)."""
+    return json.loads(text, object_pairs_hook=once)
+
+
 def stamp(path):
     """What changes where a file is written: its number, size and time."""
     about = os.stat(path)
