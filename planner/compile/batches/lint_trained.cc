@@ -10,10 +10,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/text/limits.h"
 #include "planner/compile/batches/plan_data.h"
