@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/compile/batches/lint_trained.h"
 #include "planner/compile/batches/plan_data.h"
 #include "planner/compile/batches/plan_evaluation.h"
 #include "planner/compile/batches/source_files.h"
@@ -193,6 +194,7 @@ std::optional<Checked> Check(const Recipe& recipe, Cluster cluster, Diagnostics&
 
 void CheckRecipe(const Recipe& written, KnownFiles& files, Diagnostics& diagnostics) {
   const Recipe recipe = WithPreparedIds(written, files.sources, diagnostics);
+  LintTrained(recipe, files.sources, diagnostics);
   Cluster cluster = ClusterOf(recipe.cluster, files.profiles, diagnostics);
   Check(recipe, std::move(cluster), diagnostics);
 }
@@ -272,6 +274,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
 std::optional<Plan> CompileRecipe(const Recipe& written, KnownFiles& files, Diagnostics& diagnostics, StepTime* time,
                                   double* part) {
   const Recipe recipe = WithPreparedIds(written, files.sources, diagnostics);
+  LintTrained(recipe, files.sources, diagnostics);
   Cluster cluster = ClusterOf(recipe.cluster, files.profiles, diagnostics);
   std::optional<Plan> made = MakePlan(recipe, std::move(cluster), diagnostics);
   if (!made) return std::nullopt;

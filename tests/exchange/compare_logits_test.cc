@@ -73,6 +73,30 @@ TEST_F(CompareLogitsTest, TheVerdictNamesEncodersThatAreNotCompared) {
   EXPECT_THAT(LogitsText(theirs_, plan, *same, 1000), HasSubstr("the encoders (eye, language) are not compared"));
 }
 
+// With the same token everywhere attention is its value, whatever positions turn: RoPE with another theta would pass.
+TEST_F(CompareLogitsTest, TheVerdictNamesPositionsThatNoTokenShows) {
+  const std::vector<std::pair<std::vector<int64_t>, bool>> cases = {
+      {{1, 1, 0, 0}, false}, {{1, 1, 1, 0}, true}, {{0, 1, 1, 1}, true}};
+  for (const auto& [tokens, shown] : cases) {
+    const std::vector<double> numbers = {1, 3, 1, 3, 0, 4, 0, 4};
+    absl::StatusOr<ReferenceLogits> theirs =
+        ReferenceLogits::Open(Write("theirs", {Ids({2, 2}, tokens), Fp64({2, 2, 2}, numbers)}));
+    ASSERT_TRUE(theirs.ok()) << theirs.status();
+    const auto same = CompareLogits(*theirs, Write("ours", {Fp64({2, 2, 2}, numbers, "outputs/logits")}), 0.1);
+    ASSERT_TRUE(same.ok()) << same.status();
+    Plan plan;
+    plan.precision = "fp64";
+    EXPECT_THAT(
+        LogitsText(*theirs, plan, *same, 1000),
+        HasSubstr(shown ? "verdict: the same model. The median"
+                        : "verdict: as far as single tokens show, the same model; how a token sees earlier ones "
+                          "(positions, q and k) is not compared, as no sequence has two different tokens. The "
+                          "median"));
+    const nlohmann::ordered_json not_compared = LogitsJson(*theirs, plan, *same)["not_compared"];
+    EXPECT_EQ(not_compared.dump(), shown ? "[]" : R"(["positions"])");
+  }
+}
+
 TEST_F(CompareLogitsTest, NumbersByHand) {
   // Position 0 is the same; at position 1 the logits are exchanged: differences of 4.
   const auto other = Compare({1, 3, 4, 0}, {1, 3, 0, 4});

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/export_run.h"
 #include "planner/exchange/import_folder.h"
@@ -449,6 +451,32 @@ TEST_F(Decoders, ATiedModelIsUntiedIfAskedFor) {
   EXPECT_NE(home.at(kHead), home.at(kEmbedding));
   EXPECT_THAT(Imported("home").text, HasSubstr("tied: false "));
   EXPECT_THAT(Imported(ReadToy("llama"), true).findings.problems, ElementsAre(Field(&Finding::where, "--untie")));
+}
+
+// plan weights, a launch and every rank ask what fits. They take the embedding for the head of an untied model only if
+// config.json says that it is one, or if there is no config.json.
+TEST_F(Decoders, AHeadThatIsMissingDoesNotFit) {
+  const Toy whole = ReadToy("llama");
+  WriteToy(In("whole"), whole);
+  const ImportedModel imported = Imported("whole");
+  Toy toy = whole;
+  toy.tensors.erase(kHead);
+  const auto problems = [&](const std::string& folder, bool with_config) {
+    WriteToy(In(folder), toy);
+    if (!with_config) std::filesystem::remove(In(folder) + "/config.json");
+    return FitWeights(Extended(imported.text, folder)).problems;
+  };
+  EXPECT_THAT(problems("said", true), ElementsAre(HasSubstr("missing: lm_head.weight [")));
+  toy.config.erase("tie_word_embeddings");
+  EXPECT_THAT(problems("default", true), ElementsAre(HasSubstr("missing: lm_head.weight [")));
+  toy.config["text_config"] = {{"tie_word_embeddings", true}};
+  EXPECT_THAT(problems("part", true), IsEmpty());
+  toy.config.erase("text_config");
+  toy.config["model_type"] = "of_another_program";
+  EXPECT_THAT(problems("unknown", true), IsEmpty());
+  toy.config["tie_word_embeddings"] = false;
+  EXPECT_THAT(problems("unknown_untied", true), ElementsAre(HasSubstr("missing: lm_head.weight [")));
+  EXPECT_THAT(problems("files", false), IsEmpty());
 }
 
 // Without being asked, the embedding is not taken for a head that is missing.

@@ -66,6 +66,11 @@ TEST(DialectMutants, OfModelsWithAnEncoder) {
                                                          {other, "nemotron_h"}};
   DialectJudge judge;
   for (const auto& [toy, dialect] : toys) judge.AddImport(toy);
+  for (const char* epsilon : {"norm_eps", "rms_norm_eps"}) {
+    Toy said = lm;
+    said.config[epsilon] = 1e-3;
+    judge.AddImport(said);
+  }
   judge.Add(OfWeights);
   const std::string vit = "models.radio_vit_tiny.", language = "models.hybrid_moe_tiny.";
   const std::vector<std::vector<std::string>> runs = {

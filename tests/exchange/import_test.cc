@@ -351,6 +351,26 @@ TEST_F(Import, TwoNamesOfOneNumberMustAgree) {
                                               Field(&Finding::where, "hybrid_override_pattern")));
 }
 
+// transformers reads layer_norm_epsilon alone. Published configs have other names beside it, with the same number.
+TEST_F(Import, OtherNamesOfTheEpsilonSayNothing) {
+  for (const char* other : {"norm_eps", "rms_norm_eps"}) {
+    Toy toy = ReadToy("lm");
+    toy.config[other] = toy.config["layer_norm_epsilon"] = 2e-5;
+    EXPECT_THAT(Imported(toy).findings.problems, IsEmpty());
+    EXPECT_THAT(Imported(toy).text, Says("norm_eps: 2.0e-05", "layer_norm_epsilon"));
+    toy.config[other] = 1e-3;
+    const auto is_refused =
+        ElementsAre(AllOf(Field(&Finding::where, other), Field(&Finding::value, "0.001"),
+                          Field(&Finding::message, HasSubstr("is read by nobody: the epsilon is layer_norm_epsilon"))));
+    EXPECT_THAT(Imported(toy).findings.problems, is_refused);
+    toy.config.erase("layer_norm_epsilon");
+    EXPECT_THAT(Imported(toy).findings.problems, is_refused);
+    toy.config[other] = 1e-5;  // the default
+    EXPECT_THAT(Imported(toy).findings.problems, IsEmpty());
+    EXPECT_THAT(Imported(toy).text, Says("norm_eps: 1.0e-05", "default of nemotron_h"));
+  }
+}
+
 TEST_F(Import, TheNumberOfLayersIsThatOfThePattern) {
   Toy toy = ReadToy("lm");
   toy.config["num_hidden_layers"] = 5;

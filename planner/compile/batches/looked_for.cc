@@ -82,6 +82,7 @@ LookedFor::Shards LookedFor::LookFor(const std::string& base, const std::string&
     (not_here ? shards.missing_folder : shards.wrong) = not_here ? folder : std::string(first.status().message());
     return shards;
   }
+  for (const std::string& file : first->files) shards.files.push_back(ResolvePath(base, file));
   const int64_t most_opened = ShareOf(kMostOpenedInAll - opened_, kMostOpened);
   int64_t missing = 0, opened = 0;
   std::string first_missing;

@@ -31,6 +31,7 @@ class LookedFor {
     std::string wrong;                // with the pattern, or with its files; empty: nothing
     std::string missing_folder;       // that is not on this machine, so that the rest is not known; empty: none
     std::vector<std::string> beside;  // a file of each folder that has some
+    std::vector<std::string> files;   // the first that are named or found, with their folders
   };
   // Of a pattern, relative to `base`.
   const Shards& OfPattern(const std::string& base, const std::string& pattern);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -18,7 +17,6 @@
 #include "planner/base/text/limits.h"
 #include "planner/compile/batches/plan_data.h"
 #include "planner/data/samples/mixture.h"
-#include "planner/recipe/recipe_tree.h"
 
 namespace planwright {
 namespace {
@@ -46,45 +44,6 @@ bool HasSamples(const DataRecipe& data, const EvaluationSetRecipe& set) {
     case DataKind::kSources: break;
   }
   return !set.sources.empty();
-}
-
-// Files by their absolute names, with the lines that name them.
-std::map<string, Location> FilesOf(const std::vector<SourceRecipe>& sources,
-                                   const std::optional<Located<string>>& path) {
-  std::map<string, Location> files;
-  const auto add = [&](const Located<string>& file) { files.emplace(ResolvePath(*file, file.where), file.where); };
-  for (const SourceRecipe& source : sources) {
-    for (const auto& shard : source.shards) add(shard);
-    if (source.path) add(*source.path);
-  }
-  if (path) add(*path);
-  return files;
-}
-
-// Of files only the names are compared: a copy of another name is not found out. `trained`: FilesOf the data.
-void LintTrained(const DataRecipe& data, const std::map<string, Location>& trained, const EvaluationSetRecipe& set,
-                 Diagnostics& diagnostics) {
-  const auto lint = [&](const Location& where, const string& what, const Location& trained,
-                        const string& help) -> Diagnostic& {
-    Diagnostic& problem =
-        diagnostics.Warning(DiagnosticKind::kEvaluatesTrainingData, where,
-                            absl::StrCat("evaluation set ", *set.name, " has ", what,
-                                         ": its loss says nothing of samples that the model has not seen"),
-                            help);
-    problem.notes.push_back({trained, "the training has them here"});
-    return problem;
-  };
-  if (RowOf(*data.kind).drawn && set.seed && **set.seed == *data.seed) {
-    const string other = absl::StrCat(*data.seed < kLargestNumber ? *data.seed + 1 : 0);
-    lint(set.seed->where, "the seed of the training", data.seed.where.known() ? data.seed.where : data.where,
-         absl::StrCat("use another seed for the set, such as ", other))
-        .edits = {{"", other}};
-  }
-  for (const auto& [file, where] : FilesOf(set.sources, set.path)) {
-    if (const auto found = trained.find(file); found != trained.end())
-      lint(where, "files that the run is trained on", found->second,
-           "use others for the set, or leave them out of the training");
-  }
 }
 
 // EvaluationSet::samples before an index has counted them: 0 of `all`.
@@ -151,7 +110,6 @@ EvaluationPlan PlanEvaluation(const Recipe& recipe, Diagnostics& diagnostics) {
   CheckedData(recipe, of_data);
   std::set<Told> known;
   for (const Diagnostic& one : of_data.as_found()) known.insert(ToldOf(one));
-  const std::map<string, Location> trained = FilesOf(recipe.data.sources, recipe.data.path);
   Recipe of_set = recipe;
   // That there are more is told.
   const std::vector<EvaluationSetRecipe>& sets = recipe.evaluation->sets;
@@ -163,7 +121,6 @@ EvaluationPlan PlanEvaluation(const Recipe& recipe, Diagnostics& diagnostics) {
     for (const Diagnostic& one : found.sorted()) {
       if (!known.contains(ToldOf(one))) diagnostics.Add(one);
     }
-    LintTrained(recipe.data, trained, set, diagnostics);
     if (!data) continue;
     MoveIndex(*set.name, *data);
     if (RowOf(data->kind).mixed && !found.has_errors()) LintUnread(set, *data, diagnostics);

@@ -8,8 +8,7 @@
 namespace planwright {
 
 // Without sets if the recipe evaluates nothing. `rounds` are left at 0: they follow from the batch. Problems are those
-// of PlanData, of what a set has instead; those that `data` itself has are not told again. Lint PW0615: a set names
-// files, or a seed, that the run is trained on.
+// of PlanData, of what a set has instead; those that `data` itself has are not told again.
 EvaluationPlan PlanEvaluation(const Recipe& recipe, Diagnostics& diagnostics);
 
 }  // namespace planwright

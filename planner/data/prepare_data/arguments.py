@@ -64,7 +64,8 @@ def parser():
     chat = p.add_argument_group("conversations")
     chat.add_argument("--template", metavar="FILE", help="a chat template (.jinja), or a tokenizer_config.json\n"
                       "with one (default: those beside the tokenizer)")
-    chat.add_argument("--template-name", metavar="NAME", help="which of several named templates (default: default)")
+    chat.add_argument("--template-name", metavar="NAME", help="which of several named templates (default: tool_use\n"
+                      "for documents with tools, default for others)")
     chat.add_argument("--template-set", action="append", metavar="KEY=JSON", default=[],
                       help="a variable of the template, as enable_thinking=false; a document's own ones, in its\n"
                       "chat_template_kwargs, come before it")

@@ -40,7 +40,8 @@ class Reader:
             raise Problem(place, "expected one of messages, conversations and text, found " +
                           (" and ".join(kinds) or f"the keys {', '.join(map(str, value)) or 'none'}"),
                           "name the keys as such, or convert the file first")
-        used = {*kinds, "image", "images", "tools", VARIABLES}
+        of_template = ("tools", VARIABLES)   # which no text gets
+        used = {*kinds, "image", "images", *(key for key in of_template if kinds[0] != "text" or not value.get(key))}
         record = Record(place, tools=self._tools(value.get("tools"), place),
                         variables=self._variables(value.get(VARIABLES), place),
                         unused=tuple(key for key in value if key not in used))

@@ -18,6 +18,7 @@ class Encoded:
     literal: dict          # special tokens that stood in texts and became plain text: how often
     unused: tuple = ()
     unknown: int = 0       # tokens that stand for characters which the tokenizer does not know
+    heading: str = ""      # what the template writes before the assistant's text, and is learnt though it is a prompt
 
     def learnt(self):
         return len(self.ids) if self.mask is None else sum(self.mask)
@@ -34,7 +35,7 @@ class Encoder:
     def encode(self, record):
         literal = {}
         try:
-            ids, mask = (self._text(record, literal) if record.text is not None else
+            ids, mask, unread, heading = (self._text(record, literal) if record.text is not None else
                          self._conversation(record, literal))
         except GivesUp as error:
             raise Problem(record.place, f"the tokenizer gives up on its text: {error}", "divide the text, or leave it "
@@ -45,15 +46,16 @@ class Encoder:
         except RecursionError as error:
             raise Problem(record.place, "its lists and objects stand too deep in each other", "leave it out") from error
         self._check(record, ids, mask)
-        return Encoded(ids, None if mask is None or all(mask) else mask, record.pictures, literal, record.unused,
-                       ids.count(self.tokenizer.unknown) if self.tokenizer.unknown is not None else 0)
+        return Encoded(ids, None if mask is None or all(mask) else mask, record.pictures, literal,
+                       (*record.unused, *unread),
+                       ids.count(self.tokenizer.unknown) if self.tokenizer.unknown is not None else 0, heading)
 
     def _text(self, record, literal):
         if not record.text:
             raise Problem(record.place, "the text is empty", "leave it out", kind="empty")
         ids = self.tokenizer.encode(self.tokenizer.protect(record.text, literal))
         ids = ids if self.begin is None else [self.begin, *ids]
-        return [*ids, self.ids["end"]] if self.end_of != "none" else ids, None
+        return [*ids, self.ids["end"]] if self.end_of != "none" else ids, None, (), ""
 
     def _conversation(self, record, literal):
         if self.template is None:
@@ -63,32 +65,38 @@ class Encoder:
         tools = self.tokenizer.protect(record.tools, {})
         variables = self.tokenizer.protect(record.variables, literal)
 
+        template = self.template.of(tools)
+
         def rendered(turns, prompt=False, **switched):
-            return self.template.render(messages[:turns], tools, prompt, record.place, {**variables, **switched})
+            return template.render(messages[:turns], tools, prompt, record.place, {**variables, **switched})
         whole = rendered(len(messages))
-        spans = Spans(self.tokenizer, whole, record, self.template.read)
-        mask = [0] * len(spans.ids)
+        unread = unread_tools(template, messages, tools, variables, whole, record)
+        spans = Spans(self.tokenizer, whole, record, template.read)
+        mask, heading = [0] * len(spans.ids), ""
         learnt = self._learnt_turns(record)
         # Earlier turns of the assistant are rendered also where only the last is learnt: history must stay as it was.
         for turn in (i for i, message in enumerate(record.messages) if message["role"] == "assistant"):
-            begin = spans.border(self._prompt(rendered, turn, whole, variables), turn, prompt=True)
+            prompt = self._prompt(template, rendered, turn, whole, variables)
+            begin = spans.border(prompt, turn, prompt=True)
             end = len(spans.ids) if turn + 1 == len(messages) else spans.border(rendered(turn + 1), turn + 1)
             if turn in learnt:
                 mask[begin:end] = [1] * (end - begin)
+                heading = heading or learnt_heading(template, whole[len(prompt):], messages[turn]["content"])
         ids = spans.ids
         if self.learn == "all":
-            mask = None
+            mask, heading = None, ""
         if self.end_of == "all":
             ids = [*ids, self.ids["end"]]
             mask = None if mask is None else [*mask, int(len(messages) - 1 in learnt)]
-        return ids, mask
+        return ids, mask, unread, heading
 
-    def _prompt(self, rendered, turn, whole, variables):
+    @staticmethod
+    def _prompt(template, rendered, turn, whole, variables):
         """What stood before the assistant wrote a turn. A template that thinks asks for it, or says that there is none:
         it is the prompt with which the conversation goes on, unless it is said which one."""
         plain = rendered(turn, prompt=True)
-        switch = self.template.switch
-        if switch is None or switch in variables or switch in self.template.variables or whole.startswith(plain):
+        switch = template.switch
+        if switch is None or switch in variables or switch in template.variables or whole.startswith(plain):
             return plain
         others = (rendered(turn, prompt=True, **{switch: value}) for value in (False, True))
         return next((other for other in others if whole.startswith(other)), plain)
@@ -120,6 +128,38 @@ class Encoder:
 
 def first(turns):
     return "the first turn" if turns == 1 else f"the first {turns} turns"
+
+
+def learnt_heading(template, written, content):
+    """What a template that reads no add_generation_prompt writes in the assistant's turn before `content`, such as the
+    name of the role. Templates may begin the turn with the content; then there is no heading, and this is empty."""
+    if "add_generation_prompt" in template.reads or not isinstance(content, str) or not content.strip():
+        return ""
+    before, found, _ = written.partition(content.strip())
+    return before if found and before.strip() else ""
+
+
+def unread_tools(template, messages, tools, variables, whole, record):
+    """Which of `tools` and the turns' `tool_calls` the template makes nothing of: it writes the same, `whole`, without
+    them. A turn of nothing but calls would then be learnt as an empty one."""
+    def same(turns, of_tools):
+        try:
+            return template.render(turns, of_tools, False, record.place, variables) == whole
+        except Problem as problem:   # it cannot do without
+            if problem.stops:
+                raise
+            return False
+    unread = ("tools",) if tools and same(messages, None) else ()
+    calling = [i for i, message in enumerate(messages) if message.get("tool_calls")]
+    if not calling or not same([{**message, "tool_calls": None} for message in messages], tools):
+        return unread
+    empty = next((i for i in calling if not messages[i]["content"]), None)
+    if empty is not None:
+        raise Problem(record.place, f"turn {empty} of the assistant has tool_calls alone, and the template "
+                      f"{template.place} writes nothing of them: an empty turn would be learnt",
+                      "give a template that knows tools (--template, --template-name), or leave the document out",
+                      kind="template")
+    return (*unread, "tool_calls")
 
 
 class Spans:

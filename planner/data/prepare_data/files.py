@@ -1,11 +1,12 @@
 """Files of the input: plain ones alone, as reading a pipe or a device may never end, and bounded, as one document of a
 terabyte is none."""
 import gzip
+import json
 import os
 import stat
 import zlib
 
-from .problems import Problem
+from .problems import Problem, shown
 
 MOST_DOCUMENT = 64 << 20   # bytes of a line, a file or a member that is one document; a book has one or two million
 MOST_FILE = 512 << 20      # of a tokenizer, a template or another file that is read as a whole
@@ -82,6 +83,24 @@ def whole(path, most=MOST_FILE):
     return data
 
 
+class Twice(ValueError):
+    """An object of JSON has a key twice. Which of the two counts, programs do not agree on."""
+
+
+def once(pairs):
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen = set()
+        raise Twice("the key " + repr(next(key for key, _ in pairs if key in seen or seen.add(key))) +
+                    " stands twice in one object")
+    return found
+
+
+def parsed_once(text):
+    """The value of a text of JSON. ValueError: it is none, or an object has a key twice (Twice)."""
+    return json.loads(text, object_pairs_hook=once)
+
+
 def stamp(path):
     """What changes where a file is written: its number, size and time."""
     about = os.stat(path)
@@ -134,3 +153,22 @@ def read_at(path, offset, size):
         raise Problem(path, f"it ends at byte {offset + len(data):,}, and had {offset + size:,} when its headers were "
                       "read", "do not change the input meanwhile", kind=None)
     return data
+
+
+def read(path):
+    """All of a file that an argument names, or that lies beside it."""
+    try:
+        return whole(path)
+    except OSError as error:
+        raise Problem(path, f"it cannot be read: {error.strerror}", "look at its path") from error
+
+
+def read_config(path):
+    """The JSON object of a file."""
+    try:
+        value = json.loads(read(path))
+    except ValueError as error:
+        raise Problem(path, f"expected JSON, found something else: {error}", "fetch it anew") from error
+    if not isinstance(value, dict):
+        raise Problem(path, f"expected an object, found {shown(value)}", "fetch it anew")
+    return value

@@ -37,6 +37,9 @@ def members(path):
     try:
         with opened(path) as file, tarfile.open(path, "r:", file) as tar:
             for member in tar:
+                if member.issparse():
+                    raise Problem(path, f"member {member.name}: expected a plain file, found a sparse one, whose bytes "
+                                  "are not all there", "make the archive anew, without --sparse")
                 if member.isreg():
                     yield member
                 elif not member.isdir():
@@ -108,31 +111,35 @@ class Folder:
         return Picture(whole, is_cut=is_cut)
 
 
+def plain(path):
+    return path.removeprefix("./")
+
+
 class Media:
-    """Pictures as members of tar files, by the name of the member, or by its last part where only one has it."""
+    """Pictures as members of tar files, by the name of the member, or by its end where only one ends so: `a.jpg` and
+    `train/a.jpg` mean the member `x/train/a.jpg`. Where a record names a folder that the member lacks, it may be
+    another picture: `train/a.jpg` is neither `val/a.jpg` nor `a.jpg`."""
 
     def __init__(self, shards):
-        self._whole, self._last, self._twice = {}, {}, set()
+        self._whole, self._last = {}, {}
         for shard in shards:
             for member in members(shard):
-                place = (shard, member.name, member.offset_data)
-                if member.name in self._whole:
-                    raise Problem(shard, f"member {member.name} is also in {self._whole[member.name][0]}",
+                name, place = plain(member.name), (shard, member.name, member.offset_data)
+                if name in self._whole:
+                    raise Problem(shard, f"member {member.name} is also in {self._whole[name][0]}",
                                   "an image must have one name in all media files")
-                self._whole[member.name] = place
-                last = os.path.basename(member.name)
-                if last in self._last:
-                    self._twice.add(last)
-                self._last[last] = place
+                self._whole[name] = place
+                self._last.setdefault(os.path.basename(name), []).append(place)
 
     def find(self, path, place):
-        last = os.path.basename(path)
-        found = self._whole.get(path) or (None if last in self._twice else self._last.get(last))
-        if found is None:
-            why = (f"several media files have a {last}, and none is {path}" if last in self._twice else
-                   f"no media file has {path}")
+        last = self._last.get(os.path.basename(path), [])
+        exact = self._whole.get(plain(path))
+        fitting = [exact] if exact else [found for found in last if found[1].endswith("/" + plain(path))]
+        if len(fitting) != 1:
+            why = (f"several media files have a {path}, and none is {path}" if fitting else
+                   f"no media file has {path}" + (f"; {last[0][0]} has {last[0][1]}" if last else ""))
             raise Problem(place, why, "the tar files of media/ must have all images, under the names of the records",
                           kind="images")
-        shard, member, offset = found
+        shard, member, offset = fitting[0]
         check_kind(read_at(shard, offset, FIRST_BYTES), f"{shard}: {member}", place)
         return Picture(shard, member)

@@ -1,13 +1,14 @@
 """The tokenizer, its special ids and its template, from the files that the arguments name and those beside them."""
 import dataclasses
-import json
 import os
 
 from . import special_ids
 from .encode import Encoder
-from .files import whole
-from .problems import Problem, Problems, shown
-from .template import SPECIAL, ChatTemplate
+from .files import read, read_config
+from .named_tokens import NamedToken, check_added, named_tokens
+from .problems import Problem, Problems
+from .template import ChatTemplate
+from .template_choice import chat_template
 from .tokenizer import Tokenizer
 
 
@@ -24,66 +25,6 @@ class Loaded:
         """Ids that the tokenizer has not, and what to call them."""
         return {found.id: f"<{role}>" for role, found in self.ids.items()
                 if found.id is not None and not self.tokenizer.text_of(found.id)}
-
-
-def read(path):
-    try:
-        return whole(path)
-    except OSError as error:
-        raise Problem(path, f"it cannot be read: {error.strerror}", "look at its path") from error
-
-
-def read_config(path):
-    try:
-        value = json.loads(read(path))
-    except ValueError as error:
-        raise Problem(path, f"expected JSON, found something else: {error}", "fetch it anew") from error
-    if not isinstance(value, dict):
-        raise Problem(path, f"expected an object, found {shown(value)}", "fetch it anew")
-    return value
-
-
-def template_text(options, folder, config):
-    """The text of the template and its place; (None, "") if there is none."""
-    if options.template is not None and not options.template.endswith(".json"):
-        if options.template_name is not None:
-            raise Problem("--template-name", f"{options.template} is one template, without a name", "leave it out")
-        return read(options.template).decode(), options.template
-    beside = os.path.join(folder, "chat_template.jinja")
-    if options.template is None and options.template_name is None and os.path.isfile(beside):
-        return read(beside).decode(), beside
-    place = options.template or os.path.join(folder, "tokenizer_config.json")
-    found = (read_config(options.template) if options.template else config).get("chat_template")
-    if found is None and options.template is None:
-        if options.template_name is not None:
-            raise Problem(place, "it has no chat_template", "leave --template-name out")
-        return None, ""
-    if isinstance(found, list):
-        named = {str(item.get("name")): item.get("template") for item in found if isinstance(item, dict)}
-        wanted = options.template_name or "default"
-        if wanted not in named:
-            raise Problem(place, f"chat_template has no {wanted!r}: it has {', '.join(named) or 'none'}",
-                          "choose one by --template-name")
-        found = named[wanted]
-    elif options.template_name is not None:
-        raise Problem("--template-name", f"chat_template of {place} has no names", "leave it out")
-    if not isinstance(found, str):
-        raise Problem(place, f"chat_template: expected a text or a list of named ones, found {shown(found)}",
-                      "give --template FILE.jinja")
-    return found, place
-
-
-def variables(config, special):
-    """What Hugging Face gives a template beside the turns: texts of special tokens."""
-    found = {}
-    for key in SPECIAL:
-        value = config.get(key)
-        value = value.get("content") if isinstance(value, dict) else value
-        if isinstance(value, str):
-            found[key] = value
-    if "eos_token" not in found and special["end"].text:
-        found["eos_token"] = special["end"].text
-    return found
 
 
 def begin_of(tokenizer, argument):
@@ -129,7 +70,10 @@ def load(options):
     beside = os.path.join(folder, "tokenizer_config.json")
     config = read_config(beside) if os.path.isfile(beside) else {}
     given = {role: getattr(options, f"{role}_token") for role in ("image", "pad", "end")}
-    special, problems = special_ids.special_ids(tokenizer, config, given)
+    tokens = named_tokens(folder, config)
+    special, problems = special_ids.special_ids(tokenizer, tokens, given)
+    if "eos_token" not in tokens and "end" in special and special["end"].text:
+        tokens["eos_token"] = NamedToken(special["end"].text, special["end"].source)
     template = begin = None
     settings = [("tokenizer", f"{path}, {tokenizer.vocabulary:,} ids")]
     try:
@@ -143,14 +87,13 @@ def load(options):
         problems.append(Problem("--as-special", f"expected special tokens of the tokenizer, found {' '.join(unknown)}",
                                 f"they are {' '.join(tokenizer.specials) or 'none'}"))
     try:
-        text, place = template_text(options, folder, config)
-        if text is not None and not problems:
-            template = ChatTemplate(text, place, {**variables(config, special), **options.template_set}, options.date)
-        settings.append(("template", place or "none"))
+        check_added(folder, config, tokenizer)
+        template = chat_template(options, folder, config, tokenizer, tokens)
+        settings += [("template", template.place if template else "none")]
+        if template is not None and template.with_tools:
+            settings.append(("with tools", template.with_tools.place))
         if template is not None and template.switch and template.switch not in options.template_set:
             settings.append((template.switch, "as each turn of the assistant fits, unless its document says it"))
-    except UnicodeDecodeError:
-        problems.append(Problem(options.template or beside, "expected a template in UTF-8, found other bytes"))
     except Problem as problem:
         problems.append(problem)
     if problems:

@@ -24,6 +24,7 @@ from .workers import in_order
 
 MOST_PROBLEMS = 20       # that are listed
 LOOKED_FURTHER = 10_000  # documents after the first problem
+SHOWN_HEADING = 60       # of what is learnt before the assistant's text
 SHOWN = 2000             # characters of the document that is shown at the end
 
 
@@ -39,6 +40,7 @@ class Packed:
     literal: dict
     unused: tuple
     unknown: int
+    heading: str
 
 
 @dataclasses.dataclass
@@ -53,6 +55,7 @@ class Counts:
     literal: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     unused: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     unknown: int = 0
+    headings: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
     def add(self, packed):
         self.documents += 1
@@ -65,6 +68,7 @@ class Counts:
         self.literal.update(packed.literal)
         self.unused.update(packed.unused)
         self.unknown += packed.unknown
+        self.headings.update([packed.heading] if packed.heading else [])
 
 
 def pack(place, encoded):
@@ -83,7 +87,7 @@ def pack(place, encoded):
                       "a document has one or the other", kind="images")
     return Packed(place, ids.tobytes(), None if encoded.mask is None else bytes(encoded.mask), encoded.pictures,
                   [kind_of(picture.data) for picture in in_place], encoded.learnt(), encoded.literal, encoded.unused,
-                  encoded.unknown)
+                  encoded.unknown, encoded.heading)
 
 
 def encode_all(source, encoder):
@@ -243,6 +247,12 @@ class Run:
         say(f"wrote {self._options.out}: {counted(counts.documents, 'document')}, {counted(counts.tokens, 'token')}, "
             f"{counts.learnt:,} learnt, {counted(counts.images, 'image')}, {counted(len(self._shards), 'shard')} of "
             f"{size:,} bytes")
+        if counts.headings:
+            heading, count = counts.headings.most_common(1)[0]
+            print(show.printable(f"note: in {counted(count, 'document')} the template writes "
+                                 f"{heading[:SHOWN_HEADING]!r} before what the assistant says, and reads no "
+                                 "add_generation_prompt, so it is learnt: write it in the template for "
+                                 "add_generation_prompt too"), file=self._stderr)
         if counts.cut:
             print(show.printable(f"note: {counted(counts.cut, 'image')} of {counts.images:,} end too early, such as "
                                  f"{counts.first_cut}: fetch them again, or their documents are padding in their place "

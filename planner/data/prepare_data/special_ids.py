@@ -1,7 +1,7 @@
 """Which ids mean image, padding and end: as the user says, or as the tokenizer's own files say; never by guessing.
 
-An id is taken without being asked for only if tokenizer_config.json names it, or if exactly one of the usual names is a
-special token of the tokenizer. What was taken, and from where, is printed.
+An id is taken without being asked for only if a file beside the tokenizer names it, or if exactly one of the usual
+names is a special token of the tokenizer. What was taken, and from where, is printed.
 """
 import dataclasses
 
@@ -13,7 +13,7 @@ USUAL = {
     "pad": ("<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>", "<|endofpad|>"),
     "end": ("</s>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "<eos>", "<|eos|>"),
 }
-IN_CONFIG = {"image": "image_token", "pad": "pad_token", "end": "eos_token"}
+IN_FILES = {"image": "image_token", "pad": "pad_token", "end": "eos_token"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +34,10 @@ def named(tokenizer, argument, value):
                   "its special tokens are " + (" ".join(tokenizer.specials) or "none: give an id"))
 
 
-def from_config(tokenizer, config, role):
-    value = config.get(IN_CONFIG[role])
-    value = value.get("content") if isinstance(value, dict) else value
-    found = tokenizer.id_of(value) if isinstance(value, str) else None
-    return None if found is None else SpecialId(found, value, f"{IN_CONFIG[role]} of tokenizer_config.json")
+def from_files(tokenizer, tokens, role):
+    token = tokens.get(IN_FILES[role])
+    found = tokenizer.id_of(token.text) if token is not None and token.text is not None else None
+    return None if found is None else SpecialId(found, token.text, f"{IN_FILES[role]} of {token.file}")
 
 
 def usual(tokenizer, role):
@@ -48,8 +47,9 @@ def usual(tokenizer, role):
     return SpecialId(tokenizer.id_of(present[0]), present[0], "a special token of the tokenizer")
 
 
-def special_ids(tokenizer, config, given):
-    """{"image", "pad", "end"} -> SpecialId. `given` has what the user wrote for each, or None. All problems at once."""
+def special_ids(tokenizer, tokens, given):
+    """{"image", "pad", "end"} -> SpecialId. `tokens`: name -> NamedToken. `given` has what the user wrote for each, or
+    None. All problems at once."""
     ids, problems = {}, []
     for role in ("end", "pad", "image"):
         argument = f"--{role}-token"
@@ -57,7 +57,7 @@ def special_ids(tokenizer, config, given):
             if given[role] is not None:
                 found = named(tokenizer, argument, given[role])
             else:
-                found = from_config(tokenizer, config, role)
+                found = from_files(tokenizer, tokens, role)
                 found = found or usual(tokenizer, role)
             if found is None and role != "image":
                 raise Problem(argument, f"nothing says which token of {tokenizer.path} it is",

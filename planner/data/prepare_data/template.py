@@ -14,10 +14,7 @@ from .problems import Problem
 
 REASONING = ("reasoning_content", "thinking", "reasoning")  # names of one thing; templates read the first
 SWITCHES = ("enable_thinking", "thinking")   # variables that say whether a prompt asks for thinking
-
-
-# Texts of special tokens, which tokenizer_config.json has.
-SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+TOKEN = "_token"   # how the names of special tokens end
 
 
 class Generation(jinja2.ext.Extension):
@@ -42,6 +39,22 @@ class AsksForDate(Exception):
     pass
 
 
+class UnknownToken(Exception):
+    """A special token is written that nobody names. transformers writes nothing, and no model has learnt that."""
+
+
+def undefined(absent):
+    """What stands for a variable that nobody defines. `absent`: names of tokens of which a file says that there are
+    none."""
+    class Undefined(jinja2.Undefined):
+        def __str__(self):
+            name = self._undefined_name
+            if self._undefined_obj is jinja2.utils.missing and str(name).endswith(TOKEN) and name not in absent:
+                raise UnknownToken(name)
+            return ""
+    return Undefined
+
+
 def raise_exception(message):
     raise jinja2.exceptions.TemplateError(message)
 
@@ -52,13 +65,17 @@ def to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=F
 
 class ChatTemplate:
     """`variables` are what the template sees beside messages and tools: texts of special tokens, --template-set.
+    `absent`: names of special tokens of which a file says that there are none. Others must have a text to be written.
     `date` is today's date for templates that write it; without, such a template is refused: the same input must give
-    the same bytes tomorrow."""
+    the same bytes tomorrow. `with_tools`: another template, which documents with tools get, or None."""
 
-    def __init__(self, text, place, variables=None, date=None):
+    with_tools = None
+
+    def __init__(self, text, place, variables=None, date=None, absent=()):
         self.place, self.variables, self.date = place, variables or {}, date
-        self.sha256 = hashlib.sha256(text.encode()).hexdigest()
-        environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
+        self.text = text
+        environment = Sandbox(trim_blocks=True, lstrip_blocks=True, undefined=undefined(frozenset(absent)),
+                              extensions=[Generation, jinja2.ext.loopcontrols])
         environment.filters["tojson"] = to_json
         environment.globals["raise_exception"] = raise_exception
         environment.globals["strftime_now"] = self._strftime
@@ -74,8 +91,19 @@ class ChatTemplate:
         except Exception as error:   # such as blocks that stand too deep in each other for Python
             raise Problem(place, f"the template cannot be compiled: {error or type(error).__name__}", whole) from error
 
-        self.read = sorted(read - set(GIVEN) - set(SPECIAL))   # variables that may be set
+        self.reads = frozenset(read)
+        self.read = sorted(name for name in read - set(GIVEN) if not name.endswith(TOKEN))   # that may be set
         self.switch = next((name for name in SWITCHES if name in read), None)
+
+    @property
+    def sha256(self):
+        """Of its text; of both texts, with a zero byte between them, if there is one for documents with tools."""
+        texts = [self.text] + ([self.with_tools.text] if self.with_tools else [])
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+    def of(self, tools):
+        """The template of a document with these tools, or None for none."""
+        return self.with_tools if tools and self.with_tools else self
 
     def _strftime(self, form):
         if self.date is None:
@@ -103,6 +131,9 @@ class ChatTemplate:
         except AsksForDate as error:
             raise Problem(self.place, "the template writes today's date, and the same input must always give the same "
                           "bytes", "say which date: --date 2026-01-31", kind="template") from error
+        except UnknownToken as error:
+            raise Problem(self.place, f"the template writes {error}, and no file beside the tokenizer says which token "
+                          "it is", f"say it: --template-set {error}='\"TEXT\"'", kind="template") from error
         except Exception as error:  # a template is a program, and may fail in any way
             what = getattr(error, "message", None) or str(error) or type(error).__name__
             raise Problem(place, f"the template refuses the turns up to {len(messages)} "

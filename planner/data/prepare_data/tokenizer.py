@@ -49,6 +49,7 @@ class Tokenizer:
         self._whole.no_truncation()
         self._whole.no_padding()
         added = self._whole.get_added_tokens_decoder()
+        self.added = {token.content for token in added.values()}
         self.specials = [token.content for _, token in sorted(added.items()) if token.special]
         model = self.description.get("model") or {}
         self.unknown = self.id_of(model["unk_token"]) if model.get("unk_token") else model.get("unk_id")

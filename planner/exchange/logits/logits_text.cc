@@ -1,6 +1,8 @@
 #include "planner/exchange/logits/logits_text.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -66,7 +68,7 @@ std::string HintText(const LogitsComparison& comparison) {
 }
 
 // The modules that the tokens do not run: without an image no encoder has work.
-std::vector<std::string> NotCompared(const Plan& plan) {
+std::vector<std::string> EncodersOf(const Plan& plan) {
   std::vector<std::string> names;
   for (const Module& module : plan.modules) {
     if (module.has_images) names.push_back(module.name);
@@ -74,12 +76,38 @@ std::vector<std::string> NotCompared(const Plan& plan) {
   return names;
 }
 
+// Whether some sequence has two different tokens. Where all are the same, attention is the value of this token,
+// whatever positions, q and k are.
+bool ShowsPositions(const ReferenceLogits& theirs) {
+  for (int64_t i = 0; i < theirs.sequences(); ++i) {
+    const std::vector<int64_t>& tokens = theirs.tokens(i);
+    if (std::adjacent_find(tokens.begin(), tokens.end(), std::not_equal_to<>()) != tokens.end()) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> NotCompared(const ReferenceLogits& theirs, const Plan& plan) {
+  std::vector<std::string> names = EncodersOf(plan);
+  if (!ShowsPositions(theirs)) names.push_back("positions");
+  return names;
+}
+
 // "the same model.", or what of it is the same.
-std::string SameText(const Plan& plan) {
-  const std::vector<std::string> names = NotCompared(plan);
-  if (names.empty()) return "the same model.";
-  return Cat("the same language model; the ", names.size() > 1 ? "encoders (" : "encoder (", absl::StrJoin(names, ", "),
-             names.size() > 1 ? ") are" : ") is", " not compared, as the tokens have no images.");
+std::string SameText(const ReferenceLogits& theirs, const Plan& plan) {
+  const std::vector<std::string> encoders = EncodersOf(plan);
+  const bool positions = ShowsPositions(theirs);
+  std::string text = positions ? "the same" : "as far as single tokens show, the same";
+  Append(text, encoders.empty() ? " model" : " language model");
+  if (!encoders.empty()) {
+    Append(text, "; the ", encoders.size() > 1 ? "encoders (" : "encoder (", absl::StrJoin(encoders, ", "),
+           encoders.size() > 1 ? ") are" : ") is", " not compared, as the tokens have no images");
+  }
+  if (!positions) {
+    Append(text,
+           "; how a token sees earlier ones (positions, q and k) is not compared, as no sequence has two different "
+           "tokens");
+  }
+  return Cat(text, ".");
 }
 
 std::string VerdictText(const ReferenceLogits& theirs, const Plan& plan, const LogitsComparison& comparison) {
@@ -89,7 +117,7 @@ std::string VerdictText(const ReferenceLogits& theirs, const Plan& plan, const L
                Exact(comparison.worst.widest.theirs), ".");
   }
   const std::string single = Short(kOfOnePosition * comparison.tolerance);
-  return Cat(comparison.good() ? SameText(plan) : "not the same model.", " The median position differs by ",
+  return Cat(comparison.good() ? SameText(theirs, plan) : "not the same model.", " The median position differs by ",
              Short(comparison.difference), ", ", comparison.beyond > 0 ? WithCommas(comparison.beyond) : "none", " of ",
              WithCommas(comparison.positions), " by more than ", single, ". ", Short(comparison.tolerance), " and ",
              single, " are allowed (", ComputedInName(OursIn(plan)), " beside ", ComputedInName(theirs.computed_in()),
@@ -134,7 +162,7 @@ std::string LogitsText(const ReferenceLogits& theirs, const Plan& plan, const Lo
 nlohmann::ordered_json LogitsJson(const ReferenceLogits& theirs, const Plan& plan, const LogitsComparison& comparison) {
   nlohmann::ordered_json json = {
       {"same", comparison.good()},
-      {"not_compared", NotCompared(plan)},
+      {"not_compared", NotCompared(theirs, plan)},
       {"tolerance", comparison.tolerance},
       {"file", theirs.path()},
       {"by", theirs.said()},

@@ -75,6 +75,24 @@ PartNaming InForm(const WeightPart& part, const std::vector<WantedTensor>& wante
   return naming;
 }
 
+bool IsOfOne(const WeightPart& part, const std::string& model_type) {
+  return std::any_of(part.dialects.begin(), part.dialects.end(), [&](const auto& one) { return one.IsOf(model_type); });
+}
+
+// Whether two parameters are one tensor: the embedding is the head.
+bool Ties(const PartNaming& naming) {
+  std::set<std::string> names;
+  return std::any_of(naming.places.begin(), naming.places.end(), [&](const PartNaming::Place& place) {
+    return place.tensor < 0 && !names.insert(place.name).second;
+  });
+}
+
+// Whether the embedding of these files may be the head. In all types that are known it is only if config.json says so;
+// of files alone nobody knows.
+bool MayBeTied(const WeightPart& part, const WeightFiles& files) {
+  return files.tied().value_or(!IsOfOne(part, files.model_type()));
+}
+
 // All namings, those without a dialect first. `model_type`: of the folder; dialects that have it are asked alone. Null:
 // all are.
 std::vector<PartNaming> NamingsOf(const WeightPart& part, const std::vector<WantedTensor>& wanted,
@@ -83,8 +101,7 @@ std::vector<PartNaming> NamingsOf(const WeightPart& part, const std::vector<Want
   beginnings.insert(beginnings.end(), part.lacked.begin(), part.lacked.end());
   std::vector<PartNaming> namings;
   for (const std::string& lacked : beginnings) namings.push_back(AsStated(wanted, lacked));
-  const bool known = model_type != nullptr && std::any_of(part.dialects.begin(), part.dialects.end(),
-                                                          [&](const auto& one) { return one.IsOf(*model_type); });
+  const bool known = model_type != nullptr && IsOfOne(part, *model_type);
   for (const DialectForms& dialect : part.dialects) {
     if (known && !dialect.IsOf(*model_type)) continue;
     for (const StoredForm& form : dialect.forms) {
@@ -101,6 +118,7 @@ std::vector<PartNaming> NamingsOf(const WeightPart& part, const std::vector<Want
 
 PartNaming NamingOf(const WeightPart& part, const std::vector<WantedTensor>& wanted, const WeightFiles& files) {
   std::vector<PartNaming> namings = NamingsOf(part, wanted, &files.model_type());
+  if (!MayBeTied(part, files)) std::erase_if(namings, Ties);
   for (PartNaming& naming : namings) {
     for (size_t i = 0; i < wanted.size(); ++i) {
       const PartNaming::Place& place = naming.places[i];

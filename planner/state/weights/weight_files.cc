@@ -107,6 +107,7 @@ absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string
   std::unique_ptr<WeightFiles> result(new WeightFiles());
   result->path_ = path;
   result->model_type_ = folder->model_type;
+  result->tied_ = folder->tied;
   result->adapter_config_ = folder->adapter_config;
   result->warnings_ = folder->warnings;
   std::vector<std::string> problems;

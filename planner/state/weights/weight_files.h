@@ -52,6 +52,8 @@ class WeightFiles : public ElementReader {
   const std::vector<std::string>& warnings() const { return warnings_; }
   // `model_type` of the folder's config.json; empty: there is none, or it says none.
   const std::string& model_type() const { return model_type_; }
+  // Whether config.json says that embedding and head are one tensor (WeightFolder::tied).
+  std::optional<bool> tied() const { return tied_; }
   // The text of adapter_config.json, of a folder of adapters or beside one file (adapter_folder.h); none: there is
   // none.
   const std::optional<std::string>& adapter_config() const { return adapter_config_; }
@@ -78,6 +80,7 @@ class WeightFiles : public ElementReader {
   WeightFiles() = default;
 
   std::string path_, model_type_;
+  std::optional<bool> tied_;
   std::optional<std::string> adapter_config_;
   std::vector<File> files_;
   std::vector<std::unique_ptr<Handle>> handles_;

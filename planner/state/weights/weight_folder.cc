@@ -102,7 +102,20 @@ absl::Status ReadIndex(const std::string& path, WeightFolder& found) {
   return reader.Finish();
 }
 
-void ReadModelType(WeightFolder& found) {
+// Either place may say it; what is true in one of them is tied.
+void ReadTie(const Json& config, WeightFolder& found) {
+  const auto read = [&](const Json& object) {
+    const auto tied = object.find("tie_word_embeddings");
+    if (tied != object.end() && tied->is_boolean()) found.tied = found.tied.value_or(false) || tied->get<bool>();
+  };
+  read(config);
+  for (const char* language : {"text_config", "llm_config"}) {
+    const auto part = config.find(language);
+    if (part != config.end() && part->is_object()) read(*part);
+  }
+}
+
+void ReadConfig(WeightFolder& found) {
   const std::string path = found.folder + "config.json";
   const absl::StatusOr<std::string> text = ReadWholeFile(path, kModelConfigJson.bytes);
   if (!text.ok()) return;  // a folder of weights alone
@@ -113,6 +126,7 @@ void ReadModelType(WeightFolder& found) {
   }
   const auto type = json->find("model_type");
   if (type != json->end() && type->is_string()) found.model_type = type->get<std::string>();
+  ReadTie(*json, found);
 }
 
 // Shards that look like a part of the model, and that the index does not name: two uploads may be mixed.
@@ -218,7 +232,7 @@ absl::StatusOr<WeightFolder> FindWeightFiles(const std::string& path) {
     const absl::StatusOr<std::vector<std::string>> names = NamesIn(path);
     if (!names.ok()) return Wrong(std::string(names.status().message()));
     if (absl::Status status = FindInFolder(*names, found); !status.ok()) return status;
-    ReadModelType(found);
+    ReadConfig(found);
     return found;
   }
   const size_t slash = path.rfind('/');
@@ -226,7 +240,7 @@ absl::StatusOr<WeightFolder> FindWeightFiles(const std::string& path) {
   if (absl::EndsWith(name, kIndexEnd)) {
     found.folder = slash == std::string::npos ? "./" : path.substr(0, slash + 1);
     if (absl::Status status = ReadIndex(path, found); !status.ok()) return status;
-    ReadModelType(found);
+    ReadConfig(found);
     return found;
   }
   if (std::string other = OtherWeightFormat(name); !other.empty()) return Wrong(absl::StrCat(path, ": ", other));

@@ -13,11 +13,13 @@
 namespace planwright {
 
 struct WeightFolder {
-  std::string folder;                         // of the files, with a / at its end; empty: the path is one file
-  std::vector<std::string> files;             // names, ascending
-  std::map<std::string, int> weight_map;      // of the index: of each tensor, a number in `files`; empty: no index
-  std::optional<int64_t> total_size;          // bytes of all tensors, as the index says
-  std::string model_type;                     // of config.json; empty: it says none
+  std::string folder;                     // of the files, with a / at its end; empty: the path is one file
+  std::vector<std::string> files;         // names, ascending
+  std::map<std::string, int> weight_map;  // of the index: of each tensor, a number in `files`; empty: no index
+  std::optional<int64_t> total_size;      // bytes of all tensors, as the index says
+  std::string model_type;                 // of config.json; empty: it says none
+  // Whether config.json says `tie_word_embeddings`, at its root or of its language model; none: it does not say.
+  std::optional<bool> tied;
   std::optional<std::string> adapter_config;  // the text of adapter_config.json; none: there is none beside adapters
   std::vector<std::string> warnings;
 };

@@ -94,20 +94,6 @@ TEST(PlanEvaluation, TellsWhatIsWrongWithTheSet) {
               ElementsAre("ConflictingKeys:1", "ConflictingKeys:1"));  // two of one name; ids in data of bytes
 }
 
-TEST(PlanEvaluation, WarnsOfSamplesThatTheRunIsTrainedOn) {
-  const Planned same = PlanOf(
-      kSources, {"evaluation.sets=[{name: x, samples: 1, sources: [{kind: webdataset, shards: '/gone/{0..3}.tar'}]}]"});
-  EXPECT_THAT(KindsAndLines(same.problems), ElementsAre("EvaluatesTrainingData:1"));
-  EXPECT_FALSE(same.problems.has_errors());
-  const Planned seed =
-      PlanOf(kSmallRecipe, {"evaluation={every_samples: 8, sets: [{name: x, samples: 1, seed: 1234}]}"});
-  ASSERT_EQ(seed.problems.as_found().size(), 1U);
-  EXPECT_THAT(seed.problems.as_found()[0].message, HasSubstr("has the seed of the training"));
-  const Planned other = PlanOf(kSmallRecipe, {"evaluation={every_samples: 8, sets: [{name: x, samples: 1, seed: 7}]}"});
-  EXPECT_TRUE(other.problems.empty());
-  EXPECT_EQ(other.plan.sets.at(0).data.seed, 7);
-}
-
 // By the weights of a mixture, whatever the order of the sources.
 TEST(PlanEvaluation, WarnsOfSourcesThatNoSampleIsOf) {
   const auto said = [](int samples, const std::string& weight) {

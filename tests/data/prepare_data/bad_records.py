@@ -29,6 +29,12 @@ RECORDS = [
      "a.jsonl:2: expected UTF-8, found byte 0xff at byte 11; convert the file: iconv -f LATIN1 -t UTF-8"),
     ("a.jsonl", b"[" * 100_000 + b"\n", "a.jsonl:1: the JSON is too large to read: maximum recursion depth exceeded "
      "while decoding a JSON array from a unicode string; leave it out"),
+    ("a.jsonl", b'{"text": "a", "text": "b"}\n', "a.jsonl:1: the key 'text' stands twice in one object; name it once"),
+    ("a.jsonl", b'{"messages": [{"role": "user", "content": "a", "role": "user"}]}\n', "a.jsonl:1: the key 'role' "
+     "stands twice in one object; name it once"),
+    ("a.json", b'[{"text": "a", "text": "b"}]', "a.json: the key 'text' stands twice in one object; name it once"),
+    ("a.tar", tar(("0.jpg", JPG), ("0.txt", b"x"), ("0.jpeg", JPG)), "a.tar: document 0: it has 2 pictures: jpg, jpeg; "
+     "say by --field which is taken: --field image=jpg --field text=txt"),
     ("a.jsonl", line([1]), "a.jsonl:1: expected an object with messages, conversations or text, found a list; write "
      "one object a document"),
     ("a.jsonl", line({"text": None}), "a.jsonl:1: text: expected a text or turns, found null; leave such documents "

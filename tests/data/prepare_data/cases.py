@@ -70,7 +70,7 @@ class Case(unittest.TestCase):
         result = prepare("--tokenizer", TOY, "--template", TOY / "chatml.jinja", "-o", out, "--jobs", "1", *words,
                          cwd=self.at)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.said = result.stdout
+        self.said, self.noted = result.stdout, result.stderr
         return read(self.at / out)
 
     def texts(self, documents, out="out"):

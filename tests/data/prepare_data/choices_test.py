@@ -1,5 +1,6 @@
 """What is taken when nobody says it: templates and special tokens beside a tokenizer. And Jinja as in transformers."""
 import datetime
+import hashlib
 import json
 import pathlib
 import shutil
@@ -51,6 +52,113 @@ class Choices(unittest.TestCase):
         self.assertEqual(self.load("--template", str(self.at / "mine.jinja")).template.sha256,
                          "fcbc800db3f1867000b852f1ce0044b8f1584f76ade1ed6e65189824f95c3cda")   # of "mine\n"
         self.assertEqual(self.rendered("--template", str(self.at / "tokenizer_config.json")), "first<s>")
+
+    def with_tools(self, tools, *words):
+        chosen = self.load(*words).template.of(tools)
+        return chosen.render([{"role": "user", "content": "x"}], tools, False, "r:1")
+
+    def test_documents_with_tools_have_the_template_that_transformers_takes(self):
+        tools = [{"type": "function", "function": {"name": "f"}}]
+        of_tools = "tools {{ tools | tojson }}"
+        named = [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": of_tools}]
+        self.write("tokenizer_config.json", {"chat_template": named})
+        written = "tools " + json.dumps(tools)
+        self.assertEqual((self.with_tools(tools), self.with_tools(None)), (written, "plain"))
+        self.assertEqual(self.with_tools(tools, "--template", str(self.at / "tokenizer_config.json")), written)
+        self.assertEqual(self.with_tools(tools, "--template-name", "default"), "plain")
+        self.assertEqual(self.with_tools(None, "--template-name", "tool_use"), "tools null")
+        found = self.load()
+        self.assertEqual(found.template.sha256, hashlib.sha256(f"plain\0{of_tools}".encode()).hexdigest())
+        place = f"{self.at}/tokenizer_config.json"
+        self.assertEqual([words for name, words in found.settings if name in ("template", "with tools")],
+                         [f"{place} (default)", f"{place} (tool_use)"])
+        # As transformers saves them. The files come before tokenizer_config.json.
+        self.write("chat_template.jinja", "plain file")
+        self.assertEqual(self.with_tools(tools), "plain file")
+        (self.at / "additional_chat_templates").mkdir()
+        self.write("additional_chat_templates/tool_use.jinja", "tools file")
+        self.assertEqual((self.with_tools(tools), self.with_tools(None)), ("tools file", "plain file"))
+        self.assertEqual(self.with_tools(None, "--template-name", "tool_use"), "tools file")
+        (self.at / "chat_template.jinja").unlink()
+        with self.assertRaises(Problems) as caught:
+            self.load()
+        self.assertEqual(str(caught.exception.problems[0]), f"{self.at}: chat_template has no 'default': it has "
+                         "tool_use; choose one by --template-name")
+
+    def test_tools_that_the_template_does_not_read_are_told(self):
+        tools = [{"type": "function", "function": {"name": "f"}}]
+        call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
+        turns = [{"role": "user", "content": "Q"}, call, {"role": "tool", "content": "42"},
+                 {"role": "assistant", "content": "y"}]
+        plain = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endfor %}" \
+                "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+        self.write("chat_template.jinja", plain)
+
+        def unused(messages):
+            return self.load().encoder.encode(Record("a:1", messages=messages, tools=tools)).unused
+        with self.assertRaises(Problem) as caught:
+            unused(turns)
+        self.assertEqual(str(caught.exception), f"a:1: turn 1 of the assistant has tool_calls alone, and the template "
+                         f"{self.at}/chat_template.jinja writes nothing of them: an empty turn would be learnt; give a "
+                         "template that knows tools (--template, --template-name), or leave the document out")
+        self.assertEqual(unused([turns[0], {**call, "content": "I call f"}, *turns[2:]]), ("tools", "tool_calls"))
+        self.write("chat_template.jinja", plain.replace("{{ m.content }}", "{{ m.content }}{{ m.tool_calls }}"))
+        self.assertEqual(unused(turns), ("tools",))
+        self.write("chat_template.jinja", "{{ tools | tojson }}" + plain.replace(
+            "{{ m.content }}", "{{ m.content }}{{ m.tool_calls }}"))
+        self.assertEqual(unused(turns), ())
+
+    def refusal(self, *words):
+        with self.assertRaises(Problems) as caught:
+            self.load(*words)
+        return str(caught.exception.problems[0])
+
+    def test_templates_have_the_special_tokens_that_transformers_gives_them(self):
+        self.write("chat_template.jinja", "{{ bos_token }}|{{ sot_token }}|{{ image_token }}|{{ eos_token }}")
+        self.write("tokenizer_config.json", {"image_token": "<image>", "eos_token": "<pad>",
+                                             "extra_special_tokens": {"sot_token": "<|im_start|>"}})
+        self.write("special_tokens_map.json", {"bos_token": {"content": "<s>", "lstrip": False}, "eos_token": "</s>",
+                                               "pad_token": "<pad>"})
+        self.assertEqual(self.rendered(), "<s>|<|im_start|>|<image>|</s>")
+        self.assertEqual(self.ids()["end"], (2, "eos_token of special_tokens_map.json"))
+        # With added_tokens_decoder, transformers reads no special_tokens_map.json.
+        self.write("tokenizer_config.json", {"image_token": "<image>", "eos_token": "<|im_end|>", "bos_token": "<s>",
+                                             "model_specific_special_tokens": {"sot_token": "[INST]"},
+                                             "added_tokens_decoder": {"1": {"content": "<s>", "special": True}}})
+        self.assertEqual(self.rendered(), "<s>|[INST]|<image>|<|im_end|>")
+
+    def test_special_tokens_that_nobody_names_are_not_left_out(self):
+        self.write("chat_template.jinja", "{% if sep_token %}s{% endif %}{{ cls_token or '' }}{{ other }}"
+                   "<{{ bos_token }}>")
+        with self.assertRaises(Problem) as caught:
+            self.rendered()
+        self.assertEqual(str(caught.exception), f"{self.at}/chat_template.jinja: the template writes bos_token, and no "
+                         "file beside the tokenizer says which token it is; say it: --template-set "
+                         "bos_token='\"TEXT\"'")
+        self.assertEqual(self.rendered("--template-set", 'bos_token="b"'), "<b>")
+        self.write("tokenizer_config.json", {"bos_token": None})   # a file says that there is none
+        self.assertEqual(self.rendered(), "<>")
+
+    def test_tokens_that_the_tokenizer_lacks(self):
+        how = "write it anew: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(OUT)"
+        added = {str(number): {"content": text} for number, text in enumerate(("<s>", "<|turn|>", "<|x|>"))}
+        self.write("tokenizer_config.json", {"added_tokens_decoder": added})
+        self.assertEqual(self.refusal(), f"{self.at}/tokenizer.json: its added tokens lack '<|turn|>' and 1 more, "
+                         f"which added_tokens_decoder of tokenizer_config.json adds; {how}")
+        self.write("tokenizer_config.json", {"additional_special_tokens": ["<s>", "<|y|>"]})
+        self.assertEqual(self.refusal(), f"{self.at}/tokenizer.json: its added tokens lack '<|y|>', which "
+                         f"additional_special_tokens of tokenizer_config.json adds; {how}")
+        self.write("tokenizer_config.json", {})
+        self.write("added_tokens.json", {"<|z|>": 364})
+        self.assertEqual(self.refusal(), f"{self.at}/tokenizer.json: its added tokens lack '<|z|>', which "
+                         f"added_tokens.json adds; {how}")
+        self.write("added_tokens.json", {"<s>": 1})
+        self.write("tokenizer_config.json", {"bos_token": "<begin>", "sep_token": "<sep>"})
+        self.write("chat_template.jinja", "{{ bos_token }}")
+        self.assertEqual(self.refusal(), f"{self.at}/chat_template.jinja: it writes bos_token, which is '<begin>' by "
+                         f"tokenizer_config.json, and the added tokens of {self.at}/tokenizer.json lack it; write the "
+                         "tokenizer anew: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(OUT)")
+        self.assertEqual(self.rendered("--template-set", 'bos_token="b"'), "b")
 
     def ids(self, *words):
         return {role: (found.id, found.source) for role, found in self.load(*words).ids.items()}

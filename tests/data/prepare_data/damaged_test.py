@@ -4,6 +4,7 @@ import io
 import os
 import pathlib
 import shutil
+import subprocess
 import tarfile
 import unittest
 import unittest.mock
@@ -63,6 +64,18 @@ class Damaged(Case):
                 self.assertEqual(self.said("a.tar"), f"a.tar: {expected}")
                 # Whatever is done with documents that cannot be prepared: nobody knows which are lost.
                 self.assertEqual(self.said("a.tar", "--refused", "skip"), f"a.tar: {expected}")
+
+    def test_sparse_members(self):
+        """What an archive has of them is a map of their holes, and the rest."""
+        with open(self.at / "0.txt", "wb") as file:
+            file.truncate(1 << 20)
+            file.seek(1 << 20)
+            file.write(b"the end")
+        for form in ("gnu", "posix"):
+            subprocess.run(["tar", f"--format={form}", "--sparse", "-cf", "a.tar", "0.txt"], cwd=self.at, check=True)
+            self.assertEqual(self.said("a.tar", "--refused", "skip"), "a.tar: member 0.txt: expected a plain file, "
+                             "found a sparse one, whose bytes are not all there; make the archive anew, without "
+                             "--sparse")
 
     def test_archives_of_images(self):
         images = tar(*((f"{i}.jpg", JPG) for i in range(6)))

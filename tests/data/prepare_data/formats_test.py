@@ -72,18 +72,19 @@ class Formats(Case):
                                                               cwd=self.at).stderr)
 
     def test_jsonl_with_media(self):
-        self.tar("set/media/shard_000.tar", [("a.jpg", JPG), ("b/c.png", PNG)])
+        self.tar("set/media/shard_000.tar", [("a.jpg", JPG), ("b/c.png", PNG), ("e/f/g.png", PNG)])
         self.tar("set/media/shard_001.tar", [("d.jpg", JPG)])
         self.lines("set/set.jsonl", [
             {"messages": [{"role": "user", "content": [
                 {"type": "image", "image": name, "metadata": {"width": 1}}, {"type": "text", "text": "?"}]},
                 {"role": "assistant", "content": [{"type": "text", "text": "!"}]}]}
-            for name in ("d.jpg", "b/c.png", "c.png")])
+            for name in ("d.jpg", "b/c.png", "c.png", "f/g.png")])
         documents, _ = self.prepared("set")
         self.assertEqual([json.loads(parts["images"])[0] for parts in documents.values()], [
             {"shard": "../set/media/shard_001.tar", "member": "d.jpg"},
             {"shard": "../set/media/shard_000.tar", "member": "b/c.png"},
-            {"shard": "../set/media/shard_000.tar", "member": "b/c.png"}])
+            {"shard": "../set/media/shard_000.tar", "member": "b/c.png"},
+            {"shard": "../set/media/shard_000.tar", "member": "e/f/g.png"}])
         self.assertIn("jsonl_media (it has a JSONL file and a folder media)", self.said)
         shutil.rmtree(self.at / "out")
         self.assertEqual(self.prepared("set/set.jsonl")[0], documents)
@@ -177,6 +178,21 @@ class Formats(Case):
         self.assertEqual(self.texts(documents), [RENDERED, RENDERED])
         self.assertEqual(json.loads(documents["000000001"]["images"]), [{"shard": "../s.tar", "member": "x/1.png"}])
         self.assertIn("nothing was made of: .cls (1 document)", self.said)
+
+    def test_pictures_that_a_field_passes_over_are_counted(self):
+        self.tar("s.tar", [("0.jpg", JPG), ("0.png", PNG), ("0.txt", b"a"), ("1.png", PNG), ("1.txt", b"b")])
+        documents, _ = self.prepared("s.tar", "--field", "image=png,jpg", "--field", "text=txt")
+        self.assertEqual([json.loads(parts["images"])[0]["member"] for parts in documents.values()], ["0.png", "1.png"])
+        self.assertIn("nothing was made of: .jpg (1 document)", self.said)
+
+    def test_byte_order_marks_of_members(self):
+        self.tar("s.tar", [("0.txt", b"\xef\xbb\xbfa wave")])
+        self.assertEqual(self.texts(self.prepared("s.tar")[0]), ["a wave</s>"])
+        self.tar("j.tar", [("0.json", b"\xef\xbb\xbf" + json.dumps({"a": "a wave"}).encode())])
+        self.assertEqual(self.texts(self.prepared("j.tar", "--field", "text=json[a]", out="j")[0], "j"), ["a wave</s>"])
+        self.tar("t.tar", [("0.json", b'{"a": "x", "a": "y"}')])
+        self.assertIn("t.tar: document 0: json: the key 'a' stands twice in one object; name it once", prepare(
+            "--tokenizer", TOY, "-o", "t", "--field", "text=json[a]", "t.tar", cwd=self.at).stderr)
 
     def test_what_the_webdataset_package_wrote(self):
         shards = sorted((FIXTURES / "webdataset").glob("*.tar"))

@@ -223,6 +223,12 @@ r"are ")
         self.assertEqual(self.said("m"), "m/media/shard_1.tar: member a/x.jpg is also in m/media/shard_0.tar; an "
                          "image must have one name in all media files")
         os.remove("m/media/shard_1.tar")
+        for member, image in (("val/x.jpg", "train/x.jpg"), ("x.jpg", "train/x.jpg"), ("train/x.jpg", "rain/x.jpg")):
+            pathlib.Path("m/m.jsonl").write_bytes(line({"text": "<image>", "image": image}))
+            pathlib.Path("m/media/shard_0.tar").write_bytes(tar((member, JPG)))
+            self.assertEqual(self.said("m"), f"m/m.jsonl:1: image: no media file has {image}; m/media/shard_0.tar has "
+                             f"{member}; the tar files of media/ must have all images, under the names of the records")
+        pathlib.Path("m/m.jsonl").write_bytes(line({"text": "<image>", "image": "x.jpg"}))
         pathlib.Path("m/media/shard_0.tar").write_bytes(tar(("y.jpg", JPG)))
         self.assertEqual(self.said("m"), "m/m.jsonl:1: image: no media file has x.jpg; the tar files of media/ must "
                          "have all images, under the names of the records")

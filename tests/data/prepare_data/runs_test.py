@@ -131,6 +131,26 @@ class Runs(Case):
         self.assertIn("characters that the tokenizer does not know became <s>: 1 "
 "token\n", result.stdout + result.stderr)
 
+    def test_a_learnt_prompt_of_the_assistant_is_told(self):
+        """A template that reads no add_generation_prompt has one prompt with it and without."""
+        turns = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>{% endfor %}"
+        self.lines("a.jsonl", [{"messages": [{"role": "user", "content": "?"},
+                                            {"role": "assistant", "content": " y"}]}])
+        told = ("note: in 1 document the template writes '<|im_start|>assistant\\n' before what the assistant says, "
+                "and reads no add_generation_prompt, so it is learnt: write it in the template for "
+                "add_generation_prompt too")
+        for name, template, expected in (
+                ("heading", turns, True),
+                ("prompt", turns + "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}", False),
+                ("none", "{% for m in messages %}{{ m.content }}</s>{% endfor %}", False)):
+            with self.subTest(name=name):
+                self.write("t.jinja", template)
+                self.prepared("--template", "t.jinja", "a.jsonl", out=name)
+                self.assertEqual(told in self.noted, expected, self.noted)
+        self.write("t.jinja", turns)
+        self.prepared("--template", "t.jinja", "--learn", "all", "a.jsonl", out="all")
+        self.assertNotIn("add_generation_prompt", self.noted)
+
     def test_a_folder_that_is_made_meanwhile_is_not_overwritten(self):
         self.lines("a.jsonl", [{"text": "a"}])
         rename = os.rename

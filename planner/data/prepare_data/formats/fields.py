@@ -1,8 +1,8 @@
 """Which members of a tar document are what, in Energon's spelling: `jpg`, `json[0][value]`, `jpg,png` (the first that
 is there)."""
-import json
 import re
 
+from ..files import Twice, parsed_once
 from ..problems import Problem, shown
 
 FIELD = re.compile(r"([^\[\]]+)((?:\[[^\[\]]+\])*)")
@@ -41,8 +41,10 @@ class Access:
 
     def _inside(self, data, ending, keys, place):
         try:
-            text = data.decode()
-            value = json.loads(text) if ending.split(".")[-1] == "json" else text
+            text = data.decode("utf-8-sig")
+            value = parsed_once(text) if ending.split(".")[-1] == "json" else text
+        except Twice as error:
+            raise Problem(place, str(error), "name it once", kind="no JSON") from error
         except (UnicodeDecodeError, ValueError, RecursionError) as error:
             kind = "JSON" if ending.endswith("json") else "a text"
             raise Problem(place, f"expected {kind} in UTF-8, found something else: {error}",

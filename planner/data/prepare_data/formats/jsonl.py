@@ -4,7 +4,7 @@ import json
 import os
 
 from ..conversation import Reader
-from ..files import line_chunks, not_utf8, too_long
+from ..files import Twice, line_chunks, not_utf8, parsed_once, too_long
 from ..images import Folder, Media
 from ..problems import Problem
 
@@ -14,9 +14,11 @@ CHUNK = 1 << 18  # bytes of lines that a worker takes at once
 def parsed(line, place):
     """The value of one line or file of JSON."""
     try:
-        return json.loads(line.decode())
+        return parsed_once(line.decode())
     except UnicodeDecodeError as error:
         raise not_utf8(line, error, place, "no JSON") from error
+    except Twice as error:
+        raise Problem(place, str(error), "name it once", kind="no JSON") from error
     except json.JSONDecodeError as error:
         at = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
         raise Problem(place, f"expected JSON, found something else at {at}: {error.msg}",

@@ -40,9 +40,10 @@ def documents(shard):
 
 class Webdataset:
     needs_images = False   # a document without a picture is text alone
+    one_picture = False    # a document with several, of which nobody says that one is taken, is refused
 
     def __init__(self, inputs, options):
-        self._options = options
+        self._options, self.one_picture = options, not options.fields
         spellings = options.fields or [("image", PICTURES), ("text", "txt")]
         self._map = FieldMap(spellings, "--field")
         # Path, name in its folder, documents that are left out, and how many it must have, if that is known.
@@ -79,7 +80,7 @@ class Webdataset:
 
     def _record(self, path, key, parts):
         place = f"{path}: document {key}"
-        pictures = self._pictures(path, parts, place)
+        pictures, passed_over = self._pictures(path, parts, place)
         readers = {ending: (lambda member=member: self._member(path, member, place)) for ending, member in
                    parts.items()}
         values = {name: access.value(readers, place) for name, access in self._map.others.items()}
@@ -87,7 +88,7 @@ class Webdataset:
         if missing:
             raise Problem(place, f"expected a member {' and '.join(missing)}, found {', '.join(parts)}",
                           "say by --field which members a document has", kind="fields")
-        unused = tuple(f".{ending}" for ending in parts if ending not in self._map.used())
+        unused = tuple(f".{ending}" for ending in parts if ending in passed_over or ending not in self._map.used())
         record = Record(place, unused=unused)
         # As everywhere in shards, images stand before a text that says nothing else.
         reader = Reader(None, self._options.lists, images_first=True)
@@ -106,19 +107,24 @@ class Webdataset:
         return read_at(path, member.offset_data, member.size)
 
     def _pictures(self, path, parts, place):
-        pictures = []
+        """Those that the fields name, and the endings of others from which a field had to choose."""
+        pictures, taken, others = [], set(), set()
         for access in self._map.images:
             if self.needs_images and access.endings().isdisjoint(parts):
                 raise Problem(place, f"expected a member {access.spelling}, found {', '.join(parts)}",
                               "the field map says that each document has it", kind="fields")
-            for ending, _ in access.options:
-                if ending in parts:
-                    member = parts[ending]
-                    check_kind(read_at(path, member.offset_data, min(member.size, FIRST_BYTES)),
-                               f"{path}: {member.name}", place)
-                    pictures.append(Picture(path, member.name))
-                    break
-        return pictures
+            there = [ending for ending, _ in access.options if ending in parts]
+            if self.one_picture and len(there) > 1:
+                raise Problem(place, f"it has {counted(len(there), 'picture')}: {', '.join(there)}",
+                              "say by --field which is taken: --field image=jpg --field text=txt", kind="images")
+            for ending in there[:1]:
+                member = parts[ending]
+                check_kind(read_at(path, member.offset_data, min(member.size, FIRST_BYTES)),
+                           f"{path}: {member.name}", place)
+                pictures.append(Picture(path, member.name))
+            taken.update(there[:1])
+            others.update(there[1:])
+        return pictures, others - taken
 
     @staticmethod
     def _text(value, place):
