@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -55,6 +56,15 @@ bool Contains(const nlohmann::json& text, const std::string& part) {
   return text.is_string() && text.get<std::string>().find(part) != std::string::npos;
 }
 
+// The log has the failure too, which is shown once, as the message.
+bool SaysTheMessage(const std::string& line, const nlohmann::json& message) {
+  std::istringstream lines(message.is_string() ? message.get<std::string>() : "");
+  for (std::string said; std::getline(lines, said);) {
+    if (line.find(said.substr(0, 500)) != std::string::npos) return true;
+  }
+  return false;
+}
+
 // The end of the guilty rank's log is in outcome.json, and was shown.
 std::string WhatIsWrongWithLastLines(const FaultyRun& run, const Aftermath& after) {
   const std::string log = "logs/rank000" + std::to_string(run.fault_rank) + ".log";
@@ -62,6 +72,7 @@ std::string WhatIsWrongWithLastLines(const FaultyRun& run, const Aftermath& afte
   if (files.empty() || files[0].at("file") != log || files[0].at("lines").empty())
     return "outcome.json has no lines of " + log;
   for (const std::string line : files[0].at("lines")) {
+    if (SaysTheMessage(line, after.outcome.value("message", nlohmann::json()))) continue;
     if (!Contains(after.output, "    " + line + "\n")) return "not shown: " + line;
   }
   // The last thing that a rank logs: the failure if it can, else that it was ready.

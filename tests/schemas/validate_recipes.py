@@ -109,6 +109,8 @@ UNSEEN = {
     "129_squares_of_shards": "keys of a model and of the data",
     "130_squares_longer_than_a_sample": "two numbers that do not fit",
     "131_features_of_two_encoders": "the letters of a pattern, and how many bridges there are",
+    "134_more_stages_than_tied_ends": "two numbers that do not fit",
+    "135_items_of_lists_by_override": "the command line",
 }
 
 

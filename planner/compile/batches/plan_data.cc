@@ -285,14 +285,15 @@ void CheckTarImages(const Recipe& recipe, const ImageSizes& encoder, Diagnostics
   const Location& where = data.max_patches.where.known() ? data.max_patches.where : data.where;
   // Where min_patches is above it, that is told.
   if (data.max_patches > side * side && data.min_patches <= side * side && side * side >= encoder.patches_of_token()) {
-    diagnostics
-        .Error(DiagnosticKind::kImageGrid, where,
-               absl::StrCat("max_patches is ", *data.max_patches, data.max_patches.where.known() ? "" : " by default",
-                            ", but the encoder has ", side, " x ", side, " = ", side * side, " positions"),
-               absl::StrCat("write max_patches: ", side * side,
-                            ", and larger images are scaled down; a side has max_image ", *encoder.max_image,
-                            " / patch ", *encoder.patch, " positions"))
-        .edits = {{"data.max_patches", absl::StrCat(side * side)}};
+    const bool given = data.max_patches.where.known();
+    Diagnostic& problem = diagnostics.Error(
+        DiagnosticKind::kImageGrid, where,
+        absl::StrCat("max_patches is ", *data.max_patches, given ? "" : " by default", ", but the encoder has ", side,
+                     " x ", side, " = ", side * side, " positions"),
+        absl::StrCat("write max_patches: ", side * side, ", and larger images are scaled down; a side has max_image ",
+                     *encoder.max_image, " / patch ", *encoder.patch, " positions"));
+    problem.edits = {{"data.max_patches", absl::StrCat(side * side)}};
+    problem.restates = !given;  // "as many as there can be" is what a recipe without the key means
   }
   if (data.min_patches > side * side) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.min_patches.where.known() ? data.min_patches.where : data.where,

@@ -202,14 +202,19 @@ int64_t WorkspaceOf(const Plan& plan, const Role& role, const testing::NaiveProg
     if (!formula) return 0;
     return static_cast<int64_t>(formula->Evaluate([&](const std::string& name) -> double {
       if (name == "weights") return instruction.gradients.empty() ? 0 : 1;
+      if (name == "deterministic") return plan.deterministic ? 1 : 0;
       if (const int64_t* attribute = instruction.FindInteger(name)) return static_cast<double>(*attribute);
       const size_t open = name.find('(');
-      ValueType type = *operands.at(name.substr(open + 1, 2));
+      if (open == std::string::npos) return name == "cp" ? 1 : 0;
+      const auto operand = operands.find(name.substr(open + 1, 2));
+      if (operand == operands.end()) return 0;  // an optional input
+      ValueType type = *operand->second;
       type.host = false;  // formulas count elements wherever they are
       const auto last = static_cast<double>(std::get<int64_t>(type.dims.back())),
                  all = static_cast<double>(elements(type));
       if (name.starts_with("elements")) return all;
       if (name.starts_with("last")) return last;
+      if (name.starts_with("first")) return static_cast<double>(std::get<int64_t>(type.dims.front()));
       EXPECT_TRUE(name.starts_with("rows")) << name;
       return all / last;
     }));

@@ -144,7 +144,7 @@ TEST(Safetensors, AMissingFileIsNotFound) {
 TEST(Safetensors, MalformedFilesAreRefused) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"1234567", "too few"},
-      {std::string(8, '\xff'), "too long"},
+      {std::string(8, '\xff'), "no safetensors file"},
       {FileOf("{}", 0).substr(0, 9), "longer than the file"},
       {FileOf("{", 0), "not a JSON object"},
       {FileOf("[]", 0), "not a JSON object"},
